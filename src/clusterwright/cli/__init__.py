@@ -1,1 +1,1 @@
-
+"""Arguments in, text or JSON out. Decides nothing; calls only `app`."""

@@ -1,0 +1,60 @@
+"""What every command shares: consoles, formats, exit codes, and how an error is shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import IntEnum, StrEnum
+from typing import Any
+
+import typer
+
+from clusterwright.lib.errors import ClusterwrightError, InvalidInput
+
+
+class Exit(IntEnum):
+    """Exit codes; where several apply, 2 > 1 > 3 > 4 > 0."""
+
+    OK = 0
+    FAILED = 1
+    INVALID = 2
+    INCOMPLETE = 3
+    DRIFT = 4
+
+
+class Format(StrEnum):
+    """Output for people or for programs."""
+
+    text = "text"
+    json = "json"
+
+
+def say(text: str) -> None:
+    """Print a result to standard output."""
+    typer.echo(text)
+
+
+def note(text: str) -> None:
+    """Print progress or a remark to standard error."""
+    typer.echo(text, err=True)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON to standard output."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def show_error(error: ClusterwrightError) -> None:
+    """Print an error with every problem and its place to standard error."""
+    if isinstance(error, InvalidInput):
+        for problem in error.problems:
+            typer.echo(f"error: {problem}", err=True)
+        if len(error.problems) > 1:
+            typer.echo(f"{len(error.problems)} problems", err=True)
+    else:
+        typer.echo(f"error: {error}", err=True)
+
+
+def is_terminal() -> bool:
+    """Whether standard error is a terminal that can show live progress."""
+    return sys.stderr.isatty()

@@ -1,0 +1,128 @@
+"""Acceptance: requirements, who accepts, and under which conditions a measurement counts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from clusterwright.lib.quantities import KINDS, Quantity, UnitError, parse_kind
+from clusterwright.model.metrics import METRICS, ClaimClass, Metric
+from clusterwright.model.section import Section
+from clusterwright.model.units import Bytes, Duration, Text, raw_text
+
+Threshold = Quantity | float | bool | str
+
+
+class Scope(Section):
+    """What a claim is about. Evidence on a smaller scope never proves it."""
+
+    of: Literal["node", "pair", "rack", "pool", "cluster"] = "cluster"
+    pool: Text | None = None
+    nodes: int | None = Field(default=None, ge=1, description="nodes taking part at once")
+    workload: Text | None = None
+
+
+class Conditions(Section):
+    """What must hold while it is measured."""
+
+    operation: Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast"] | None = None
+    message_size: Bytes | None = None
+    data_type: Text | None = None
+    in_place: bool | None = None
+    transport: Text | None = None
+    concurrency: int | None = Field(default=None, ge=1)
+    duration: Duration | None = None
+    image: Text | None = None
+
+
+class Requirement(Section):
+    """A claim with a threshold, conditions, scope, source, and who must provide the evidence."""
+
+    metric: Text
+    at_least: Any = Field(default=None, description="threshold with its unit, where more is better")
+    at_most: Any = Field(default=None, description="threshold with its unit, where less is better")
+    equals: Any = None
+    scope: Scope = Scope()
+    conditions: Conditions = Conditions()
+    source: Text | None = Field(default=None, description="where the threshold comes from")
+    max_age: Duration | None = Field(default=None, description="after which evidence is stale")
+    required: bool = True
+    provider: Literal["renter", "provider", "both"] = "renter"
+    rights: Literal["user", "admin", "root"] = "user"
+
+    @field_validator("metric")
+    @classmethod
+    def _known_metric(cls, value: str) -> str:
+        if value not in METRICS:
+            raise ValueError(f"unknown metric '{value}'; known are {', '.join(METRICS)}")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_thresholds(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("metric") not in METRICS:
+            return data
+        kind = METRICS[data["metric"]].kind
+        return {
+            key: _read_threshold(value, kind)
+            if key in ("at_least", "at_most", "equals") and value is not None
+            else value
+            for key, value in data.items()
+        }
+
+    @model_validator(mode="after")
+    def _one_comparison(self) -> Requirement:
+        given = [k for k in ("at_least", "at_most", "equals") if getattr(self, k) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) or "none"
+            raise ValueError(f"a requirement needs exactly one of at_least, at_most, equals; found {found}")
+        return self
+
+    @property
+    def comparison(self) -> Literal["at_least", "at_most", "equals"]:
+        """Which of the three thresholds is given."""
+        if self.at_least is not None:
+            return "at_least"
+        return "at_most" if self.at_most is not None else "equals"
+
+    @property
+    def threshold(self) -> Threshold:
+        """The threshold: a Quantity where the metric has a unit, else a number, flag or text."""
+        value: Threshold = getattr(self, self.comparison)
+        return value
+
+    @property
+    def about(self) -> Metric:
+        """The metric's entry in the table."""
+        return METRICS[self.metric]
+
+    @property
+    def claim(self) -> ClaimClass:
+        """Claim class, which follows from the metric."""
+        return self.about.claim
+
+
+def _read_threshold(value: Any, kind: str) -> Threshold:
+    if isinstance(value, Quantity):
+        return value
+    if kind in KINDS:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise UnitError(f"this wants a quantity such as {KINDS[kind][1]}")
+        return parse_kind(str(raw_text(value)), kind)
+    if kind == "count":
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"this wants a plain number, found '{value}'")
+        return float(value)
+    return str(raw_text(value))
+
+
+class Acceptance(Section):
+    """Who accepts what, against which fixed workload and image."""
+
+    accepted_by: Text | None = None
+    image: Text | None = Field(default=None, description="production image with digest")
+    workload: Text | None = Field(default=None, description="fixed workload definition used for the tests")
+    log_export: Text | None = None
+    window: Duration | None = None
+    requirements: dict[str, Requirement] = Field(default_factory=dict)

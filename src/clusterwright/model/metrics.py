@@ -1,0 +1,87 @@
+"""The metrics that a requirement may name: unit family, claim class, who can measure it and how.
+
+Claim classes as in the design: evidence of one class never proves another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+ClaimClass = Literal["hardware-health", "data-path", "scheduled-execution", "workload-and-recovery"]
+CLAIM_CLASSES: Final[tuple[ClaimClass, ...]] = (
+    "hardware-health",
+    "data-path",
+    "scheduled-execution",
+    "workload-and-recovery",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a metric measures.
+
+    Args:
+        kind: a key of quantities.KINDS, or "count", "flag" (true/false), "text".
+        claim: the class of claim it can prove.
+        better: "more", "less", "equal".
+        needs_size: a threshold without a message or file size says nothing.
+        rehearsal: rehearsal that observes the same thing on the embedded engine, or "".
+        next_step: what to run to measure it on the real cluster.
+    """
+
+    kind: str
+    claim: ClaimClass
+    better: Literal["more", "less", "equal"]
+    next_step: str
+    needs_size: bool = False
+    rehearsal: Literal["", "scheduled-execution", "worker-loss"] = ""
+
+
+METRICS: Final[dict[str, Metric]] = {
+    "gpus_present": Metric("count", "hardware-health", "equal", "nvidia-smi -L on every node"),
+    "dcgm_failures": Metric("count", "hardware-health", "less", "dcgmi diag -r 3 -j on every node"),
+    "xid_errors": Metric("count", "hardware-health", "less", "dmesg or journalctl -k on every node after a load test"),
+    "ecc_uncorrected": Metric("count", "hardware-health", "less", "nvidia-smi -q -d ECC on every node"),
+    "nvlink_down": Metric("count", "hardware-health", "less", "nvidia-smi nvlink -s on every node"),
+    "ib_links_up": Metric("count", "hardware-health", "equal", "ibstat on every node"),
+    "gpu_temperature_margin": Metric("count", "hardware-health", "more", "nvidia-smi -q -d TEMPERATURE under load"),
+    "busbw": Metric("byte rate", "data-path", "more", "nccl-tests (all_reduce_perf) over the scope", needs_size=True),
+    "algbw": Metric("byte rate", "data-path", "more", "nccl-tests (all_reduce_perf) over the scope", needs_size=True),
+    "collective_errors": Metric("count", "data-path", "less", "nccl-tests with validation on (-c 1)"),
+    "rdma_write": Metric("bit rate", "data-path", "more", "ib_write_bw between every pair of rails", needs_size=True),
+    "gpudirect_rdma_write": Metric(
+        "bit rate", "data-path", "more", "ib_write_bw --use_cuda between pairs", needs_size=True
+    ),
+    "storage_read": Metric("byte rate", "data-path", "more", "fio or elbencho with the declared concurrent readers"),
+    "storage_write": Metric("byte rate", "data-path", "more", "fio or elbencho with the declared concurrent writers"),
+    "checkpoint_write": Metric("duration", "data-path", "less", "write one checkpoint from every rank of the job"),
+    "checkpoint_restore": Metric("duration", "data-path", "less", "restore one checkpoint on every rank of the job"),
+    "tasks_as_expected": Metric(
+        "share",
+        "scheduled-execution",
+        "more",
+        "run the placement probe as a job of the production scheduler",
+        rehearsal="scheduled-execution",
+    ),
+    "image_digest": Metric("text", "scheduled-execution", "equal", "print the running image's digest from the job"),
+    "ttft_p95": Metric("duration", "workload-and-recovery", "less", "vllm bench serve at the declared load"),
+    "ttft_p99": Metric("duration", "workload-and-recovery", "less", "vllm bench serve at the declared load"),
+    "tpot_p95": Metric("duration", "workload-and-recovery", "less", "vllm bench serve at the declared load"),
+    "tpot_p99": Metric("duration", "workload-and-recovery", "less", "vllm bench serve at the declared load"),
+    "request_rate": Metric("request rate", "workload-and-recovery", "more", "vllm bench serve at the declared load"),
+    "cold_start": Metric("duration", "workload-and-recovery", "less", "start every replica with cold caches"),
+    "step_time": Metric("duration", "workload-and-recovery", "less", "train 200 steps and read the log"),
+    "detection_time": Metric(
+        "duration", "workload-and-recovery", "less", "kill one worker of the real job", rehearsal="worker-loss"
+    ),
+    "recovery_time": Metric(
+        "duration", "workload-and-recovery", "less", "kill one worker of the real job", rehearsal="worker-loss"
+    ),
+    "lost_work": Metric(
+        "duration", "workload-and-recovery", "less", "kill one worker of the real job", rehearsal="worker-loss"
+    ),
+    "load_after_loss": Metric(
+        "request rate", "workload-and-recovery", "more", "drain one node under the declared load"
+    ),
+}

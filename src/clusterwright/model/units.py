@@ -1,0 +1,87 @@
+"""Field types of the file: text with a unit in, `Quantity` out, and back to the text as written."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
+
+from clusterwright.lib.hostlists import HostlistError, expand
+from clusterwright.lib.quantities import KINDS, Quantity, UnitError, is_kind, parse_kind
+
+
+def raw_text(value: Any) -> Any:
+    """The scalar as it stands in the file: YAML reads `1.30` as the number 1.3, but its text is kept in `raw`."""
+    return getattr(value, "raw", value)
+
+
+def _measured_in(*kinds: str) -> Any:
+    def read(value: Any) -> Quantity:
+        if isinstance(value, Quantity):
+            if any(is_kind(value, k) for k in kinds):
+                return value
+            raise UnitError(f"'{value}' does not measure {' or '.join(kinds)}")
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise UnitError(f"this wants a quantity such as {KINDS[kinds[0]][1]}")
+        quantity = parse_kind(str(raw_text(value)), *kinds)
+        if quantity.value < 0:
+            raise UnitError(f"'{quantity}' is negative")
+        return quantity
+
+    examples = [KINDS[k][1] for k in kinds]
+    schema = {"type": "string", "description": f"{' or '.join(kinds)} with its unit", "examples": examples}
+    return Annotated[Quantity, PlainValidator(read), PlainSerializer(str, return_type=str), WithJsonSchema(schema)]
+
+
+Bytes = _measured_in("bytes")
+ByteRate = _measured_in("byte rate")
+BitRate = _measured_in("bit rate")
+Duration = _measured_in("duration")
+Power = _measured_in("power")
+ComputeRate = _measured_in("compute rate")
+OperationRate = _measured_in("operation rate")
+Tokens = _measured_in("tokens")
+TokenRate = _measured_in("token rate")
+RequestRate = _measured_in("request rate")
+Nodes = _measured_in("nodes")
+Share = _measured_in("share")
+Money = _measured_in("money")
+MoneyPerTime = _measured_in("money per time")
+PoolPrice = _measured_in("money per GPU time", "money per node time", "money per time")
+GpuPrice = _measured_in("money per GPU time")
+PowerPrice = _measured_in("money per power time")
+TokenPrice = _measured_in("money per token")
+BytesPrice = _measured_in("money per bytes")
+BytesTimePrice = _measured_in("money per bytes time")
+AlternativePrice = _measured_in("money per GPU time", "money per node time", "money per time", "money per token")
+
+
+def _read_hosts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, tuple) and all(isinstance(v, str) for v in value):
+        return value
+    if not isinstance(value, str):
+        raise ValueError('this wants a host list such as "gpu-[001-008]"')
+    try:
+        return expand(value)
+    except HostlistError as error:
+        raise ValueError(f'{error}; write for example "gpu-[001-008]"') from None
+
+
+Hosts = Annotated[
+    tuple[str, ...],
+    PlainValidator(_read_hosts),
+    WithJsonSchema({"type": "string", "description": "host list", "examples": ["gpu-[001-008]"]}),
+]
+
+
+def _read_text(value: Any) -> Any:
+    value = raw_text(value)
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("this is empty")
+    return value
+
+
+#: Free text, never empty. A number written without quotes keeps its digits (`1.30` stays `1.30`).
+Text = Annotated[str, BeforeValidator(_read_text, json_schema_input_type=str)]
+#: A version or other identifier that YAML would read as a number.
+Version = Text
