@@ -1,0 +1,124 @@
+"""The proof of a cluster: everything that a report of `cw prove` shows, as one value.
+
+Renderers (text, JSON, HTML) read this and nothing else, so that two reports of one run cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+from clusterwright.lib.figures import CARRIES, Figure, Origin
+from clusterwright.model.documents import Document
+from clusterwright.model.evidence import Coverage, Outcome, Rehearsal, RehearsalOutcome, Verdict
+
+if TYPE_CHECKING:  # the types only: a proof carries them and never computes with them
+    from clusterwright.plan.results import Plan
+    from clusterwright.review.reviews import Review
+
+StepState = Literal["done", "failed", "not run"]
+
+#: What later steps of the method would show; a proof lists each as not run, with the reason, and hides none.
+LATER_STEPS: Final[tuple[tuple[str, str], ...]] = (
+    ("simulate", "weeks of queueing and failure are not simulated by this version"),
+    ("render", "the configuration of the declared engine is not written by this version"),
+    ("accept on hardware", "evidence from the real cluster is not collected by this version"),
+    ("operate", "nothing observes a running cluster in this version"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a proof.
+
+    Args:
+        name: load, review, plan, rehearse scheduled execution, rehearse worker loss, judge, or a later step.
+        reason: why it failed or was not run; what it found when done.
+        seconds: wall time.
+    """
+
+    name: str
+    state: StepState
+    reason: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A leaf that nobody declared or measured, with the planned figure that it moves most.
+
+    Args:
+        leaf: the assumed, rehearsed or catalogue leaf.
+        moves: the result that changes most with it.
+        effect: relative change of `moves` for a change of the leaf by 10 %; may be infinite.
+    """
+
+    leaf: Figure
+    moves: Figure
+    effect: float
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What one run of `cw prove` showed.
+
+    Args:
+        cluster: name of the cluster.
+        document: the declared value; None when it could not be read.
+        review: findings, None when the review did not run.
+        plan: None when nothing could be planned.
+        verdicts: one per requirement, in the order of the file, derived ones after.
+        steps: every step in order, later ones as not run.
+        assumptions: load-bearing leaves, weakest origin first, then by effect.
+        started: aware time.
+        seconds: wall time of the whole run.
+        inputs: (what, digest) of everything the result follows from.
+        exit_code: 0, 1, 3, or 130 when interrupted.
+        interrupted: why the run ended early, or "".
+    """
+
+    cluster: str
+    document: Document | None
+    review: Review | None
+    plan: Plan | None
+    rehearsals: tuple[Rehearsal, ...]
+    verdicts: tuple[Verdict, ...]
+    coverage: Coverage
+    steps: tuple[Step, ...]
+    assumptions: tuple[Assumption, ...]
+    started: datetime
+    seconds: float
+    version: str
+    inputs: tuple[tuple[str, str], ...]
+    exit_code: int
+    interrupted: str = ""
+
+    def of_outcome(self, outcome: Outcome, *, required: bool | None = None) -> tuple[Verdict, ...]:
+        """Verdicts with this outcome, of required or informational claims only if asked."""
+        return tuple(
+            v
+            for v in self.verdicts
+            if v.outcome is outcome and (required is None or v.requirement.required is required)
+        )
+
+    def rehearsals_that(self, outcome: RehearsalOutcome) -> tuple[Rehearsal, ...]:
+        """Rehearsals that ended like this."""
+        return tuple(r for r in self.rehearsals if r.outcome is outcome)
+
+
+def rank_assumptions(results: Iterable[Figure]) -> tuple[Assumption, ...]:
+    """The leaves below these results that are neither declared nor measured and change one of them.
+
+    Each leaf occurs once, with the result it moves most; weakest origin first, then the largest effect.
+    """
+    strongest: dict[str, Assumption] = {}
+    for result in results:
+        for leaf, effect in result.effects:
+            if leaf.origin >= Origin.DECLARED or effect < CARRIES:
+                continue
+            known = strongest.get(leaf.name)
+            if known is None or effect > known.effect:
+                strongest[leaf.name] = Assumption(leaf, result, effect)
+    return tuple(sorted(strongest.values(), key=lambda a: (a.leaf.origin, -a.effect, a.leaf.name)))
