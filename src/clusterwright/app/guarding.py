@@ -1,0 +1,57 @@
+"""The last line of defence: what escapes a command becomes a message and an exit code.
+
+The only broad `except` of the program; the traceback of a bug is kept, on standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Final
+
+from clusterwright.lib.errors import ClusterwrightError, Interrupted, Unavailable
+
+#: EX_SOFTWARE of BSD sysexits.h: a bug of ours, never to be taken for "a requirement fails" (1).
+BUG: Final = 70
+INTERRUPTED: Final = 130
+INVALID: Final = 2
+
+#: Modules of optional extras → the extra that brings them.
+_EXTRAS: Final = {"sqlalchemy": "local", "psutil": "local", "pynvml": "local"}
+
+
+def guard(command: Callable[[], object], show: Callable[[ClusterwrightError], None]) -> int:
+    """Run a command and return its exit code; `show` prints the errors that a user can act on."""
+    try:
+        result = command()
+    except KeyboardInterrupt:
+        show(Interrupted("interrupted"))
+        return INTERRUPTED
+    except Interrupted as error:
+        show(error)
+        return INTERRUPTED
+    except ClusterwrightError as error:
+        show(error)
+        return INVALID
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            return _report_bug()
+        show(Unavailable(f"this needs the extra '{extra}': pip install 'clusterwright[{extra}]'"))
+        return INVALID
+    except BrokenPipeError:
+        # The reader of our output went away (`cw plan FILE | head`): leave quietly, as other tools do.
+        sys.stdout = None  # nothing may be flushed into the closed pipe at exit
+        return 141
+    except Exception:  # noqa: BLE001  # the one place; see the module's docstring
+        return _report_bug()
+    return result if isinstance(result, int) else 0
+
+
+def _report_bug() -> int:
+    traceback.print_exc()
+    print(  # noqa: T201  # there is no console to trust at this point
+        "clusterwright: this is a bug in clusterwright, not in your input; nothing was judged", file=sys.stderr
+    )
+    return BUG
