@@ -18,7 +18,7 @@ def main() -> int:
     if not missing:
         return 0
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        print(f"not installed here (needs root and apt): {', '.join(missing)}; their tests will say so", file=sys.stderr)
+        print(f"not installed (needs root and apt): {', '.join(missing)}; their tests will say so", file=sys.stderr)
         return 0
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     print(f"installing {', '.join(missing)}", file=sys.stderr)
