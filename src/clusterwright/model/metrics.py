@@ -65,13 +65,23 @@ METRICS: Final[dict[str, Metric]] = {
         rehearsal="scheduled-execution",
     ),
     "image_digest": Metric("text", "scheduled-execution", "equal", "print the running image's digest from the job"),
+    "checkpoint_stall": Metric("duration", "data-path", "less", "time the step that checkpoints, in the real job"),
+    "payload_time": Metric("duration", "data-path", "less", "load the payload on every replica at once, caches cold"),
+    "ttft": Metric("duration", "workload-and-recovery", "less", "name a percentile first, such as ttft_p95"),
+    "ttft_p50": Metric("duration", "workload-and-recovery", "less", "vllm bench serve at the declared load"),
     "ttft_p95": Metric("duration", "workload-and-recovery", "less", "vllm bench serve at the declared load"),
     "ttft_p99": Metric("duration", "workload-and-recovery", "less", "vllm bench serve at the declared load"),
+    "tpot": Metric("duration", "workload-and-recovery", "less", "name a percentile first, such as tpot_p95"),
+    "tpot_p50": Metric("duration", "workload-and-recovery", "less", "vllm bench serve at the declared load"),
     "tpot_p95": Metric("duration", "workload-and-recovery", "less", "vllm bench serve at the declared load"),
     "tpot_p99": Metric("duration", "workload-and-recovery", "less", "vllm bench serve at the declared load"),
     "request_rate": Metric("request rate", "workload-and-recovery", "more", "vllm bench serve at the declared load"),
+    "availability": Metric("share", "workload-and-recovery", "more", "count answered requests over the agreed period"),
     "cold_start": Metric("duration", "workload-and-recovery", "less", "start every replica with cold caches"),
     "step_time": Metric("duration", "workload-and-recovery", "less", "train 200 steps and read the log"),
+    "training_rate": Metric(
+        "token rate", "workload-and-recovery", "more", "train until past a checkpoint, read the log"
+    ),
     "detection_time": Metric(
         "duration", "workload-and-recovery", "less", "kill one worker of the real job", rehearsal="worker-loss"
     ),
@@ -84,4 +94,5 @@ METRICS: Final[dict[str, Metric]] = {
     "load_after_loss": Metric(
         "request rate", "workload-and-recovery", "more", "drain one node under the declared load"
     ),
+    "nodes_survived": Metric("nodes", "workload-and-recovery", "more", "take nodes from the running job, one by one"),
 }
