@@ -10,7 +10,7 @@ the label. Firmware, ECC and the driver take a part: `reported` is what a progra
 from __future__ import annotations
 
 import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -37,7 +37,8 @@ class Entry(Record):
     Args:
         name: unique within its kind.
         source: title and address of where the numbers come from.
-        date: day on which the source was read or published; the entry's age counts from it.
+        date: day on which the entry was last checked against its source; for a price, the day for which it was
+            quoted. The entry's age counts from it.
         aliases: other names by which it is found, such as what nvidia-smi prints.
         note: what a reader must know before using the numbers.
     """
@@ -104,7 +105,7 @@ class ScaleUp(Record):
     Args:
         kind: nvlink (switched or bridged), xgmi (AMD Infinity Fabric, a full mesh or less).
         generation: 3 for NVLink 3, and so on; None for xGMI links whose vendor gives none.
-        gpus: most GPUs in one domain that the part supports; a node shape says what was built.
+        gpus: GPUs in the largest domain that is sold; a node shape says what was built.
         per_direction: bytes per second and direction from one GPU to all others together.
         total: both directions, as vendors print it.
         per_peer: bytes per second and direction to one other GPU, where the topology has no switch.
@@ -120,11 +121,31 @@ class ScaleUp(Record):
     switched: bool = False
 
 
+_PCIE_LANE_BPS: Final = {
+    1: 2.5e9 * 8 / 10,
+    2: 5e9 * 8 / 10,
+    3: 8e9 * 128 / 130,
+    4: 16e9 * 128 / 130,
+    5: 32e9 * 128 / 130,
+    6: 64e9,
+    7: 128e9,
+}
+
+
 class Pcie(Record):
     """A PCI Express link: generation and lanes."""
 
     generation: Annotated[int, Field(ge=1, le=7)]
-    lanes: Literal[1, 2, 4, 8, 16, 32]
+    lanes: Annotated[int, Field(ge=1, le=32)]
+
+    @property
+    def rate(self) -> Quantity:
+        """Bits per second one way after line coding, before packet overhead.
+
+        Source: PCI Express Base Specification: transfer rate per lane; line code 8b/10b for generations 1 and 2,
+        128b/130b for 3 to 5; from 6 on flit mode, whose loss is in the packets.
+        """
+        return Quantity(_PCIE_LANE_BPS[self.generation] * self.lanes, (("b", 1), ("s", -1)))
 
 
 class Gpu(Entry):
@@ -136,6 +157,8 @@ class Gpu(Entry):
         form: sxm, pcie, oam, superchip (GPU on a CPU board) or apu.
         compute_capability: CUDA compute capability ("9.0"); None on AMD.
         gfx: LLVM target ("gfx942"); None on NVIDIA.
+        devices: devices that software sees per package (2 on MI250X, one per die); `reported` is of one device, all
+            other numbers are of the package.
         memory: built capacity (see the module).
         sold_as: the vendor's label.
         memory_kind: HBM3, GDDR6, ...
@@ -153,6 +176,7 @@ class Gpu(Entry):
     form: Literal["sxm", "pcie", "oam", "superchip", "apu"]
     compute_capability: Annotated[str, StringConstraints(pattern=r"^\d+\.\d$")] | None = None
     gfx: Annotated[str, StringConstraints(pattern=r"^gfx[0-9a-f]+$")] | None = None
+    devices: Positive = 1
     memory: Bytes
     sold_as: Text
     memory_kind: Text
@@ -276,7 +300,7 @@ class Nic(Entry):
         rate: of one port.
         ports: on the adapter.
         total_rate: most that all ports together carry; less than ports × rate where the host link is the limit.
-        pcie: its host link.
+        pcie: its host link; None where the vendor does not say (cloud adapters).
         fabrics: what its ports speak.
         gpudirect: how a GPU's memory is reached by RDMA: peermem (nvidia-peermem module), dmabuf (Linux DMA-BUF), both,
             efa (AWS's own), or none where no source claims it.
@@ -286,18 +310,12 @@ class Nic(Entry):
     rate: BitRate
     ports: Positive
     total_rate: BitRate
-    pcie: Pcie
+    pcie: Pcie | None = None
     fabrics: Annotated[tuple[FabricKind, ...], Field(min_length=1)]
     gpudirect: tuple[Literal["peermem", "dmabuf", "efa"], ...] = ()
     in_network_reduction: bool = False
 
     @property
-    def host_rate(self) -> Quantity:
-        """Bits per second that the PCIe link carries one way after line coding, before packet overhead.
-
-        Source: PCI Express Base Specification, transfer rate per lane and line code (128b/130b from generation 3; from
-        generation 6 flit mode, whose coding loss is in the packets).
-        """
-        per_lane = {1: 2.5e9 * 0.8, 2: 5e9 * 0.8, 3: 8e9, 4: 16e9, 5: 32e9, 6: 64e9, 7: 128e9}
-        coding = 128 / 130 if 3 <= self.pcie.generation <= 5 else 1.0
-        return Quantity(per_lane[self.pcie.generation] * coding * self.pcie.lanes, (("b", 1), ("s", -1)))
+    def host_rate(self) -> Quantity | None:
+        """Bits per second that its PCIe link carries one way, None if the link is unknown."""
+        return self.pcie.rate if self.pcie else None

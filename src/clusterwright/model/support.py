@@ -104,6 +104,11 @@ class Os(Record):
     version: Text
     kubernetes: tuple[Version, Version] | None = None
 
+    @property
+    def label(self) -> str:
+        """Name and version ("Ubuntu 24.04")."""
+        return f"{self.name} {self.version}"
+
 
 class OperatorSupport(Entry):
     """Support range of one NVIDIA GPU Operator release.
@@ -124,9 +129,15 @@ class OperatorSupport(Entry):
     default_driver: Version | None = None
     drivers: tuple[Version, ...] = ()
 
-    def supports_kubernetes(self, version: str) -> bool:
+    def kubernetes_range(self, os: str = "") -> tuple[Version, Version]:
+        """Lowest and highest minor, on an operating system ("Ubuntu 24.04") where the source gives it a range."""
+        own = next((o.kubernetes for o in self.os if o.label.lower() == os.lower()), None)
+        return own or self.kubernetes
+
+    def supports_kubernetes(self, version: str, os: str = "") -> bool:
         """Whether the minor of a Kubernetes version is inside the range."""
-        return minor_of(self.kubernetes[0]) <= minor_of(version) <= minor_of(self.kubernetes[1])
+        low, high = self.kubernetes_range(os)
+        return minor_of(low) <= minor_of(version) <= minor_of(high)
 
     def supports_containerd(self, version: str) -> bool | None:
         """Whether the minor of a containerd version is inside the range; None if no range is published."""
@@ -181,11 +192,17 @@ class CudaDriver(Entry):
 
 
 class NcclCuda(Entry):
-    """CUDA majors that an NCCL release is built for, and the lowest compute capability it still runs on."""
+    """CUDA versions that an NCCL release is published for."""
 
     nccl: Version
-    cuda_majors: tuple[int, ...]
-    minimum_capability: Annotated[str, StringConstraints(pattern=r"^\d+\.\d$")] | None = None
+    cuda: Annotated[tuple[Version, ...], Field(min_length=1)]
+
+    def supports(self, cuda: str) -> bool:
+        """Whether a CUDA version has the major of one that the release is published for.
+
+        Source: CUDA minor-version compatibility holds within a major (CUDA Compatibility, minor version compatibility).
+        """
+        return minor_of(cuda)[0] in {minor_of(version)[0] for version in self.cuda}
 
 
 class EngineFormat(Entry):
@@ -289,7 +306,7 @@ class Support(Record):
         return None
 
     def nccl_cuda(self, nccl: str) -> NcclCuda | None:
-        """What an NCCL release is built for, by minor; None when it is not in the catalogue."""
+        """What an NCCL release is published for, by minor; None when it is not in the catalogue."""
         return next((n for n in self.nccl if minor_of(n.nccl) == minor_of(nccl)), None)
 
     def engine_format(self, engine: str, precision: str) -> EngineFormat | None:

@@ -1,0 +1,81 @@
+"""The shipped catalogue and the user's own catalogue files.
+
+The data is written in YAML and read from `compiled.json`, the same content: reading YAML takes about a hundred times
+as long, and every command would pay for it. `write_compiled` makes the second from the first; a test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Final
+
+from clusterwright.catalogue.catalogues import Catalogue
+from clusterwright.lib.errors import InvalidInput, Place, Problem, Unavailable
+
+COMPILED: Final = "compiled.json"
+
+
+def load_catalogue(files: Iterable[str | Path] = ()) -> Catalogue:
+    """The shipped catalogue, extended and overridden by the user's files in order.
+
+    Raises:
+        InvalidInput: when a file cannot be read or holds something wrong; every problem with its place.
+    """
+    paths = tuple(Path(f) for f in files)
+    shipped = _shipped()
+    if not paths:
+        return shipped
+    from clusterwright.catalogue.parsing import parse_catalogue  # needs the YAML reader: only for those who use it
+
+    return parse_catalogue({str(path): _read(path) for path in paths}, shipped)
+
+
+@cache
+def _shipped() -> Catalogue:
+    try:
+        text = (_data() / COMPILED).read_text(encoding="utf-8")
+    except OSError as error:
+        raise Unavailable(f"the installed catalogue cannot be read: {error}; install clusterwright again") from error
+    return Catalogue(json.loads(text))
+
+
+def _data() -> Traversable:
+    return resources.files("clusterwright.catalogue") / "data"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(Problem(Place(str(path)), "", f"cannot be read: {error.strerror or error}")) from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(Problem(Place(str(path)), "", f"is not UTF-8 at byte {error.start}")) from error
+
+
+def read_sources() -> dict[str, str]:
+    """File name → text of the shipped YAML files."""
+    found = sorted((f for f in _data().iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
+    return {f.name: f.read_text(encoding="utf-8") for f in found}
+
+
+def compile_sources() -> dict[str, Any]:
+    """The shipped YAML files as one value of plain text, lists and mappings.
+
+    Raises:
+        InvalidInput: with everything wrong in them.
+    """
+    from clusterwright.catalogue.parsing import parse_catalogue
+
+    return {kind: dict(named) for kind, named in parse_catalogue(read_sources()).raw.items()}
+
+
+def write_compiled() -> Path:
+    """Write `compiled.json` beside the YAML files (a source tree, not an installed package)."""
+    path = Path(str(_data() / COMPILED))
+    path.write_text(json.dumps(compile_sources(), ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+    return path
