@@ -1,0 +1,482 @@
+"""What a plan says: frozen values whose numbers are figures.
+
+Whatever cannot be planned is an `Unplanned` in the place of the result, with the reason and what is missing; it is
+never an exception and never approximated in silence. Whatever is planned and does not hold is a `Misfit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from clusterwright.lib.figures import Figure
+
+Level = Literal["gpu", "node", "nodes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """Something that could not be planned.
+
+    Args:
+        subject: dotted name of what is missing from the plan (`workloads.chat.memory`).
+        reason: one sentence.
+        missing: paths in the file, or catalogue entries, that would allow it.
+    """
+
+    subject: str
+    reason: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Something that was planned and does not hold.
+
+    Args:
+        subject: dotted name (`workloads.chat.memory`).
+        path: path in the file whose change would help most.
+        message: what does not hold, with the numbers.
+    """
+
+    subject: str
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one replica or one job is split over GPUs; `declared` when the file says so."""
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    cp: int = 1
+    ep: int = 1
+    declared: bool = False
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica or job."""
+        return self.tp * self.pp * self.dp * self.cp
+
+    def __str__(self) -> str:
+        parts = [f"{k.upper()}{v}" for k, v in (("tp", self.tp), ("pp", self.pp), ("dp", self.dp), ("cp", self.cp))]
+        shown = [p for p in parts if not p.endswith("1") or p[2:] != "1"] or ["TP1"]
+        return " ".join(shown + ([f"EP{self.ep}"] if self.ep > 1 else []))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Memory of the fullest GPU.
+
+    Args:
+        method: whose budget rules were followed (`vllm 0.11`, `fsdp`).
+        parts: (label, GiB) in the order of a stacked bar; for inference the last one is the KV cache at the load.
+        total: sum of the parts, GiB.
+        usable: what the parts may fill, GiB (for vLLM: share × reported total).
+        reported: total memory as a program sees it, GiB.
+        fits: total ≤ usable and one sequence of the longest allowed length fits.
+        kv_bytes_per_token: per GPU; None for training.
+        kv_pool: KV cache that is left after everything else, GiB; None for training.
+        kv_tokens: tokens that the pool of one replica holds; None for training.
+        max_concurrency: sequences of mean length that one replica holds; None for training.
+    """
+
+    method: str
+    parts: tuple[tuple[str, Figure], ...]
+    total: Figure
+    usable: Figure
+    reported: Figure
+    fits: bool
+    kv_bytes_per_token: Figure | None = None
+    kv_pool: Figure | None = None
+    kv_tokens: Figure | None = None
+    max_concurrency: Figure | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementChoice:
+    """One way to place a replica or job: in a GPU, in a node, over nodes.
+
+    Args:
+        reason: why it was chosen, or why not.
+        failure_domain: what one failure takes down.
+        memory_total: GiB on the fullest GPU, None where it could not be computed.
+    """
+
+    level: Level
+    layout: Layout
+    feasible: bool
+    chosen: bool
+    reason: str
+    failure_domain: str
+    memory_total: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """GPUs of one node given to one replica (training: replica 0) of a workload."""
+
+    workload: str
+    replica: int
+    pool: str
+    node: str
+    gpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LossPlan:
+    """What is left of a workload after nodes are lost.
+
+    Args:
+        nodes_lost: how many.
+        worst: the nodes whose loss hurts this workload most.
+        surviving: replicas that run on without being moved (training: 1 when untouched).
+        placeable: replicas that run after everything was placed again on what is left, by priority.
+        needed: replicas that carry the declared load (training: 1).
+        capacity: req/s of the surviving replicas; None for training or when no rate is known.
+        carries: whether the load is carried (inference: by the surviving replicas; training: it can be placed again).
+        reason: one sentence.
+    """
+
+    nodes_lost: int
+    worst: tuple[str, ...]
+    surviving: int
+    placeable: int
+    needed: int
+    capacity: Figure | None
+    carries: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """Load and latency of an inference workload.
+
+    Args:
+        rate: declared load, req/s.
+        replica_rate: what one replica carries within the targets, req/s.
+        replicas_for_load: smallest number that carries the load.
+        replicas_for_failures: smallest number that still carries it after the declared losses.
+        capacity: placed replicas × replica_rate, req/s.
+        ttft, tpot: means at the declared load over the placed replicas, s and ms; None where not modelled.
+        in_flight: requests in flight per replica at that load.
+        ttft_target, tpot_target: (label such as `ttft_p95`, figure) or None.
+        losses: scenarios up to the declared number of nodes, at least one node where the pool has two.
+    """
+
+    rate: Figure
+    replica_rate: Figure | Unplanned
+    replicas_for_load: int | None
+    replicas_for_failures: int | None
+    capacity: Figure | None
+    ttft: Figure | None = None
+    tpot: Figure | None = None
+    in_flight: Figure | None = None
+    ttft_target: tuple[str, Figure] | None = None
+    tpot_target: tuple[str, Figure] | None = None
+    losses: tuple[LossPlan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """Speed of a training workload.
+
+    Args:
+        tokens_per_s: of the whole job while it runs.
+        step_time: s per optimizer step.
+        mttf: mean time between failures that stop the job, h.
+        goodput: share of wall time that moves the run forward (ETTR).
+        time_to_target: wall time until the target tokens, h; None without a target.
+        gpu_hours: of that time.
+        deadline: declared, h.
+    """
+
+    tokens_per_s: Figure | Unplanned
+    step_time: Figure | None
+    mttf: Figure | None
+    goodput: Figure | None
+    time_to_target: Figure | None
+    gpu_hours: Figure | None
+    deadline: Figure | None
+    meets_deadline: bool | None
+    losses: tuple[LossPlan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlan:
+    """One link on the way of a payload: `source`, `network` or `cache`.
+
+    Args:
+        path: path in the file of what it is.
+        rate: GB/s for all concurrent readers together.
+        time: s for all bytes through this link alone.
+        enough: rate ≥ required.
+    """
+
+    kind: Literal["source", "network", "cache"]
+    path: str
+    rate: Figure
+    time: Figure
+    enough: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadPlan:
+    """What all replicas must load before they work.
+
+    Args:
+        size: GB per reader.
+        required_rate: GB/s; bytes of all concurrent readers ÷ allowed time.
+        links: every link whose rate is known.
+        binding: the slowest link on the way from the source (kind `source` or `network`), None if none is known.
+        time: s through the binding link.
+        time_cached: s from the cache, None without one.
+        cold_start: s from the source until the replicas work; cold_start_cached the same from the cache.
+        target: declared cold start, s.
+        unknown: links whose rate the file does not give, with the path that would.
+    """
+
+    size: Figure
+    readers: Figure
+    required_rate: Figure
+    within: Figure
+    links: tuple[LinkPlan, ...]
+    binding: LinkPlan | None
+    time: Figure | None
+    time_cached: Figure | None
+    startup: Figure
+    cold_start: Figure | None
+    cold_start_cached: Figure | None
+    target: Figure | None
+    meets_rate: bool | None
+    meets_target: bool | None
+    unknown: tuple[Unplanned, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPlan:
+    """Checkpoints: size, what they stop, how often they should be taken.
+
+    Args:
+        size: GB of one checkpoint.
+        every: declared interval, s.
+        write_time, restore: s through the slowest known link.
+        stall: s for which training stops per checkpoint.
+        stall_share: of wall time.
+        young, daly: optimal interval, s, for the stall and the failure rate.
+        waste, best_waste: share of time lost to stalls and repeated work, at the declared and at Daly's interval.
+        lost_work: most work lost by one failure, s.
+    """
+
+    size: Figure
+    every: Figure
+    mode: Literal["sync", "async"]
+    write_time: Figure | None
+    stall: Figure | None
+    stall_share: Figure | None
+    stall_within: Figure | None
+    meets_stall: bool | None
+    restore: Figure | None
+    restore_within: Figure | None
+    meets_restore: bool | None
+    young: Figure | None
+    daly: Figure | None
+    waste: Figure | None
+    best_waste: Figure | None
+    lost_work: Figure | None
+    lost_work_target: Figure | None
+    meets_lost_work: bool | None
+    unknown: tuple[Unplanned, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityPlan:
+    """GPUs that the target work needs.
+
+    Args:
+        target_work: work per month (inference) or of the whole run (training), in `unit`.
+        useful_per_gpu_month: work of one GPU in a month after failures, idle time and retries.
+        gpu_months: target_work ÷ useful_per_gpu_month.
+    """
+
+    unit: str
+    target_work: Figure
+    useful_per_gpu_month: Figure
+    gpu_months: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadPlan:
+    """Everything planned for one workload.
+
+    Args:
+        gpu: catalogue name of the GPU of the pool it is planned on, "" if none.
+        replicas_wanted: declared, else what load and failures need; 1 for training.
+        replicas_placed: of those, placed together with all other workloads.
+    """
+
+    name: str
+    kind: Literal["inference", "training", "unknown"]
+    model: str
+    pool: str
+    gpu: str
+    layout: Layout | None
+    replicas_wanted: int
+    replicas_placed: int
+    memory: MemoryPlan | Unplanned
+    choices: tuple[PlacementChoice, ...]
+    placement: tuple[Assignment, ...]
+    service: ServicePlan | Unplanned | None = None
+    training: TrainingPlan | Unplanned | None = None
+    payload: PayloadPlan | Unplanned | None = None
+    checkpoint: CheckpointPlan | Unplanned | None = None
+    capacity: CapacityPlan | Unplanned | None = None
+
+    @property
+    def chosen(self) -> PlacementChoice | None:
+        """The placement choice that the plan uses."""
+        return next((c for c in self.choices if c.chosen), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """A pool that has GPUs, and how many of them the workloads take."""
+
+    name: str
+    nodes: tuple[str, ...]
+    gpu: str
+    gpus_per_node: int
+    domain_gpus: int
+    used: int
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the pool."""
+        return len(self.nodes) * self.gpus_per_node
+
+
+@dataclass(frozen=True, slots=True)
+class CollectivePlan:
+    """Bus bandwidth of one collective over some nodes of a pool.
+
+    Args:
+        bound: GB/s busbw that nothing on this transport can exceed.
+        reference: GB/s busbw of a flat ring: more means look again, far less means look for the cause.
+    """
+
+    pool: str
+    operation: Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all"]
+    nodes: int
+    bound: Figure
+    reference: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPlan:
+    """Collective bounds per pool, and what kept others from being computed."""
+
+    collectives: tuple[CollectivePlan, ...] = ()
+    unknown: tuple[Unplanned, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeCost:
+    """The same accepted unit bought another way.
+
+    Args:
+        unit_cost: in the workload's denominator.
+        break_even: useful share of our paid GPU time at which ours costs the same; above 1 it never does.
+    """
+
+    name: str
+    kind: str
+    unit_cost: Figure | Unplanned
+    break_even: Figure | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCost:
+    """Cost of one accepted unit of a workload here and in the alternatives."""
+
+    workload: str
+    denominator: str
+    unit_cost: Figure
+    alternatives: tuple[AlternativeCost, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EconomicsPlan:
+    """What a month costs and what it yields.
+
+    Args:
+        lines: (label, money per month); compute is split into useful, idle, retries and failed, so the lines add up.
+        total: money per month.
+        paid_gpu_hours: per month.
+        utilisation: useful share of paid GPU time that unit costs are computed with.
+        implied_utilisation: share that the declared loads alone would use, None if unknown.
+        useful_gpu_hour: money per useful GPU-hour.
+    """
+
+    currency: str
+    lines: tuple[tuple[str, Figure], ...]
+    total: Figure
+    paid_gpu_hours: Figure
+    utilisation: Figure
+    implied_utilisation: Figure | None
+    useful_gpu_hour: Figure
+    units: tuple[UnitCost | Unplanned, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """An assumed leaf and the figure it moves most.
+
+    Args:
+        effect: relative change of `on` for a 10 % change of the leaf.
+        on: name of the figure.
+    """
+
+    leaf: Figure
+    effect: float
+    on: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a whole architecture.
+
+    Args:
+        payload_rate: GB/s when every workload loads at once, None without payloads.
+        figures: every figure of the plan by dotted name; `explain` finds its trees here.
+        assumptions: assumed leaves of the headline figures, largest effect first.
+        misfits: what does not hold.
+        unplanned: what could not be planned, from all parts.
+        limits: what this form of the planner does not model, where it matters for this file.
+    """
+
+    cluster: str
+    workloads: tuple[WorkloadPlan, ...]
+    pools: tuple[PoolPlan, ...]
+    network: NetworkPlan
+    payload_rate: Figure | None
+    economics: EconomicsPlan | Unplanned
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    assumptions: tuple[Assumption, ...] = ()
+    misfits: tuple[Misfit, ...] = ()
+    unplanned: tuple[Unplanned, ...] = ()
+    limits: tuple[str, ...] = ()
+
+    def workload(self, name: str) -> WorkloadPlan | None:
+        """The plan of one workload by name."""
+        return next((w for w in self.workloads if w.name == name), None)
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything that was planned holds."""
+        return not self.misfits
