@@ -1,0 +1,25 @@
+"""Every rule, in one tuple: the only place that knows all modules of rules."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Final
+
+from clusterwright.review.inputs import workload
+from clusterwright.review.rules import Rule
+
+RULES: Final[tuple[Rule, ...]] = (*workload.RULES,)
+BY_ID: Final[dict[str, Rule]] = {rule.id: rule for rule in RULES}
+
+
+def find_rule(rule_id: str) -> Rule | None:
+    """The rule of that id, None if there is none."""
+    return BY_ID.get(rule_id)
+
+
+def nearest_rules(rule_id: str) -> tuple[str, ...]:
+    """Up to three ids close to a wrong one; a part of an id counts as close."""
+    wanted = rule_id.lower().replace("_", "-")
+    near = get_close_matches(wanted, BY_ID, n=3, cutoff=0.55)
+    near += [known for known in BY_ID if len(wanted) > 2 and wanted in known]
+    return tuple(dict.fromkeys(near))[:3]
