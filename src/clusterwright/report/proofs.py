@@ -5,18 +5,14 @@ Renderers (text, JSON, HTML) read this and nothing else, so that two reports of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-from clusterwright.lib.figures import CARRIES, Figure, Origin
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Coverage, Outcome, Rehearsal, RehearsalOutcome, Verdict
-
-if TYPE_CHECKING:  # the types only: a proof carries them and never computes with them
-    from clusterwright.plan.results import Plan
-    from clusterwright.review.reviews import Review
+from clusterwright.plan.results import Assumption, Plan
+from clusterwright.review.reviews import Review
 
 StepState = Literal["done", "failed", "not run"]
 
@@ -45,21 +41,6 @@ class Step:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Assumption:
-    """A leaf that nobody declared or measured, with the planned figure that it moves most.
-
-    Args:
-        leaf: the assumed, rehearsed or catalogue leaf.
-        moves: the result that changes most with it.
-        effect: relative change of `moves` for a change of the leaf by 10 %; may be infinite.
-    """
-
-    leaf: Figure
-    moves: Figure
-    effect: float
-
-
 @dataclass(frozen=True)
 class Proof:
     """What one run of `cw prove` showed.
@@ -71,7 +52,7 @@ class Proof:
         plan: None when nothing could be planned.
         verdicts: one per requirement, in the order of the file, derived ones after.
         steps: every step in order, later ones as not run.
-        assumptions: load-bearing leaves, weakest origin first, then by effect.
+        assumptions: assumed leaves that the plan's headline figures rest on, largest effect first.
         started: aware time.
         seconds: wall time of the whole run.
         inputs: (what, digest) of everything the result follows from.
@@ -106,19 +87,3 @@ class Proof:
     def rehearsals_that(self, outcome: RehearsalOutcome) -> tuple[Rehearsal, ...]:
         """Rehearsals that ended like this."""
         return tuple(r for r in self.rehearsals if r.outcome is outcome)
-
-
-def rank_assumptions(results: Iterable[Figure]) -> tuple[Assumption, ...]:
-    """The leaves below these results that are neither declared nor measured and change one of them.
-
-    Each leaf occurs once, with the result it moves most; weakest origin first, then the largest effect.
-    """
-    strongest: dict[str, Assumption] = {}
-    for result in results:
-        for leaf, effect in result.effects:
-            if leaf.origin >= Origin.DECLARED or effect < CARRIES:
-                continue
-            known = strongest.get(leaf.name)
-            if known is None or effect > known.effect:
-                strongest[leaf.name] = Assumption(leaf, result, effect)
-    return tuple(sorted(strongest.values(), key=lambda a: (a.leaf.origin, -a.effect, a.leaf.name)))
