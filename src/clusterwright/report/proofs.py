@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
+from clusterwright.lib.figures import Figure
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Coverage, Outcome, Rehearsal, RehearsalOutcome, Verdict
-from clusterwright.plan.results import Assumption, Plan
+from clusterwright.plan.results import Plan
 from clusterwright.review.reviews import Review
 
 StepState = Literal["done", "failed", "not run"]
@@ -39,6 +40,19 @@ class Step:
     state: StepState
     reason: str
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """An assumed leaf of the plan, with the result that it moves most.
+
+    Args:
+        effect: relative change of `moves` for a change of the leaf by 10 %; may be infinite.
+    """
+
+    leaf: Figure
+    moves: Figure
+    effect: float
 
 
 @dataclass(frozen=True)
@@ -87,3 +101,8 @@ class Proof:
     def rehearsals_that(self, outcome: RehearsalOutcome) -> tuple[Rehearsal, ...]:
         """Rehearsals that ended like this."""
         return tuple(r for r in self.rehearsals if r.outcome is outcome)
+
+
+def rank_assumptions(plan: Plan) -> tuple[Assumption, ...]:
+    """What the plan's headline figures rest on, largest effect first."""
+    return tuple(Assumption(a.leaf, plan.figures[a.on], a.effect) for a in plan.assumptions if a.on in plan.figures)
