@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from clusterwright.lib.quantities import KINDS, Quantity, UnitError, parse_kind
+from clusterwright.lib.quantities import KINDS, Quantity
+from clusterwright.lib.spelling import did_you_mean
 from clusterwright.model.metrics import METRICS, ClaimClass, Metric
 from clusterwright.model.section import Section
-from clusterwright.model.units import Bytes, Duration, Text, raw_text
+from clusterwright.model.units import Bytes, Duration, Text, raw_text, read_quantity
 
 Threshold = Quantity | float | bool | str
 
@@ -55,21 +57,15 @@ class Requirement(Section):
     @classmethod
     def _known_metric(cls, value: str) -> str:
         if value not in METRICS:
-            raise ValueError(f"unknown metric '{value}'; known are {', '.join(METRICS)}")
+            hint = did_you_mean(value, METRICS) or f"known are {', '.join(METRICS)}"
+            raise ValueError(f"unknown metric '{value}'; {hint}")
         return value
 
-    @model_validator(mode="before")
+    @field_validator("at_least", "at_most", "equals", mode="before")
     @classmethod
-    def _read_thresholds(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or data.get("metric") not in METRICS:
-            return data
-        kind = METRICS[data["metric"]].kind
-        return {
-            key: _read_threshold(value, kind)
-            if key in ("at_least", "at_most", "equals") and value is not None
-            else value
-            for key, value in data.items()
-        }
+    def _in_the_unit_of_the_metric(cls, value: Any, info: ValidationInfo) -> Any:
+        metric = METRICS.get(info.data.get("metric", ""))
+        return value if metric is None or value is None else _read_threshold(value, metric.kind)
 
     @model_validator(mode="after")
     def _one_comparison(self) -> Requirement:
@@ -104,15 +100,17 @@ class Requirement(Section):
 
 
 def _read_threshold(value: Any, kind: str) -> Threshold:
-    if isinstance(value, Quantity):
-        return value
     if kind in KINDS:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise UnitError(f"this wants a quantity such as {KINDS[kind][1]}")
-        return parse_kind(str(raw_text(value)), kind)
+        return read_quantity(value, kind)
+    if kind == "flag":
+        if not isinstance(value, bool):
+            raise ValueError(f"this wants true or false, found '{raw_text(value)}'")
+        return value
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"this wants {'a plain number' if kind == 'count' else 'text'}")
     if kind == "count":
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"this wants a plain number, found '{value}'")
+        if isinstance(value, str) or not math.isfinite(value):
+            raise ValueError(f"this wants a plain number, found '{raw_text(value)}'")
         return float(value)
     return str(raw_text(value))
 

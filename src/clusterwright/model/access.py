@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from clusterwright.model.section import Section
-from clusterwright.model.units import Duration, Text
+from clusterwright.model.units import Duration, Text, Texts
 
 
 class Access(Section):
@@ -39,7 +39,7 @@ class Observability(Section):
     cost: Text | None = None
     alerts: Text | None = None
     retention: Duration | None = None
-    labels: tuple[Text, ...] = Field(default=(), description="billing labels")
+    labels: Texts = Field(default=(), description="billing labels")
     benchmark_history: Text | None = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, Strict
 
 from clusterwright.model.acceptance import Acceptance
 from clusterwright.model.access import Access, Observability, Owners
@@ -52,4 +52,4 @@ class Architecture(Section):
     acceptance: Acceptance | None = None
     economics: Economics | None = None
     contract: Contract | None = None
-    waivers: tuple[Waiver, ...] = ()
+    waivers: Annotated[tuple[Waiver, ...], Strict(False)] = ()

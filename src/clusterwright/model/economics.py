@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date as Date
 from typing import Literal
 
 from pydantic import Field
@@ -10,6 +9,7 @@ from pydantic import Field
 from clusterwright.model.section import Section
 from clusterwright.model.units import (
     AlternativePrice,
+    Day,
     Duration,
     Money,
     MoneyPerTime,
@@ -56,7 +56,7 @@ class Alternative(Section):
     utilisation: Share | None = None
     throughput: TokenRate | None = Field(default=None, description="per GPU, where it differs from ours")
     source: Text | None = None
-    date: Date | None = None
+    date: Day | None = None
 
 
 class Exit(Section):
@@ -93,7 +93,7 @@ class Contract(Section):
     availability: Share | None = None
     replacement_within: Duration | None = None
     term: Duration | None = None
-    starts: Date | None = None
+    starts: Day | None = None
 
 
 class Waiver(Section):
@@ -103,4 +103,4 @@ class Waiver(Section):
     path: Text | None = Field(default=None, description="where; everywhere if absent")
     reason: Text
     owner: Text
-    expires: Date
+    expires: Day

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, Strict
 
 from clusterwright.model.section import Section
-from clusterwright.model.units import BitRate, Text
+from clusterwright.model.units import BitRate, Text, Texts
 
 Role = Literal["compute", "storage", "in-band", "out-of-band"]
 NetworkKind = Literal["infiniband", "roce", "ethernet", "efa", "slingshot", "nvlink"]
@@ -26,10 +26,10 @@ class Network(Section):
     """One physical network."""
 
     kind: NetworkKind
-    roles: tuple[Role, ...]
+    roles: Annotated[tuple[Role, ...], Strict(False)]
     rate: BitRate = Field(description="of one port")
     ports: int = Field(default=1, ge=1, le=64, description="per node")
-    pools: tuple[Text, ...] = Field(default=(), description="pools it reaches; all if absent")
+    pools: Texts = Field(default=(), description="pools it reaches; all if absent")
     oversubscription: float | None = Field(default=None, ge=1, le=64, description="1 means none")
     subnet_managers: int | None = Field(default=None, ge=0)
     congestion: Congestion | None = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from datetime import date
+from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, PlainSerializer, PlainValidator, Strict, WithJsonSchema
 
 from clusterwright.lib.hostlists import HostlistError, expand
 from clusterwright.lib.quantities import KINDS, Quantity, UnitError, is_kind, parse_kind
@@ -15,18 +17,27 @@ def raw_text(value: Any) -> Any:
     return getattr(value, "raw", value)
 
 
+def read_quantity(value: Any, *kinds: str) -> Quantity:
+    """A value of the file as a quantity of one of `kinds` (keys of quantities.KINDS), not negative.
+
+    Raises:
+        UnitError: with what was found and an example of what is expected.
+    """
+    if isinstance(value, Quantity):
+        if any(is_kind(value, k) for k in kinds):
+            return value
+        raise UnitError(f"'{value}' does not measure {' or '.join(kinds)}")
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise UnitError(f"this wants a quantity such as {KINDS[kinds[0]][1]}")
+    quantity = parse_kind(str(raw_text(value)), *kinds)
+    if quantity.value < 0:
+        raise UnitError(f"'{quantity}' is negative")
+    return quantity
+
+
 def _measured_in(*kinds: str) -> Any:
     def read(value: Any) -> Quantity:
-        if isinstance(value, Quantity):
-            if any(is_kind(value, k) for k in kinds):
-                return value
-            raise UnitError(f"'{value}' does not measure {' or '.join(kinds)}")
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise UnitError(f"this wants a quantity such as {KINDS[kinds[0]][1]}")
-        quantity = parse_kind(str(raw_text(value)), *kinds)
-        if quantity.value < 0:
-            raise UnitError(f"'{quantity}' is negative")
-        return quantity
+        return read_quantity(value, *kinds)
 
     examples = [KINDS[k][1] for k in kinds]
     schema = {"type": "string", "description": f"{' or '.join(kinds)} with its unit", "examples": examples}
@@ -82,6 +93,30 @@ def _read_text(value: Any) -> Any:
 
 
 #: Free text, never empty. A number written without quotes keeps its digits (`1.30` stays `1.30`).
-Text = Annotated[str, BeforeValidator(_read_text, json_schema_input_type=str)]
+Text = Annotated[
+    str, BeforeValidator(_read_text), WithJsonSchema({"type": ["string", "number"], "minLength": 1, "pattern": r"\S"})
+]
+#: A list of names, written as a YAML list.
+Texts = Annotated[tuple[Text, ...], Strict(False)]
 #: A version or other identifier that YAML would read as a number.
 Version = Text
+
+
+def _read_day(value: Any) -> date:
+    if isinstance(value, date):
+        return value
+    if isinstance(value, str) and _DAY.fullmatch(value):
+        try:
+            return date.fromisoformat(value)
+        except ValueError as error:
+            raise ValueError(f"'{value}' is no date: {error}") from None
+    raise ValueError("this wants a date such as 2026-12-31")
+
+
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+#: A calendar day, written 2026-12-31.
+Day = Annotated[
+    date,
+    PlainValidator(_read_day),
+    WithJsonSchema({"type": "string", "format": "date", "description": "day", "examples": ["2026-12-31"]}),
+]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, Strict
 
 from clusterwright.model.section import Section
-from clusterwright.model.units import Bytes, Duration, Nodes, RequestRate, Share, Text, Tokens
+from clusterwright.model.units import Bytes, Duration, Nodes, RequestRate, Share, Text, Texts, Tokens
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
+Artifact = Literal["weights", "tokenizer", "engine", "adapter", "dataset"]
 Sensitivity = Literal["low", "medium", "high"]
 Count = Field(ge=1, le=1_000_000)
 
@@ -95,7 +96,7 @@ class Payload(Section):
     within: Duration = Field(description="time in which all concurrent readers must have it")
     readers: int | None = Field(default=None, ge=1, description="concurrent readers; the replicas if absent")
     startup: Duration | None = Field(default=None, description="deserialisation and engine start beside the transfer")
-    artifacts: tuple[Literal["weights", "tokenizer", "engine", "adapter", "dataset"], ...] = ("weights",)
+    artifacts: Annotated[tuple[Artifact, ...], Strict(False)] = ("weights",)
 
 
 class Target(Section):
@@ -123,10 +124,10 @@ class Workload(Section):
     model: Text = Field(description="Hugging Face id or a model of your own catalogue")
     revision: Text | None = Field(default=None, description="exact revision of the weights (commit)")
     image: Text | None = Field(default=None, description="container image with digest")
-    pools: tuple[Text, ...] = Field(default=(), description="pools it may run on; every GPU pool if absent")
+    pools: Texts = Field(default=(), description="pools it may run on; every GPU pool if absent")
     queue: Text | None = None
     priority: Text | None = None
-    gpus: tuple[Text, ...] = Field(default=(), description="GPU models that are acceptable")
+    gpus: Texts = Field(default=(), description="GPU models that are acceptable")
     serve: Serve | None = None
     train: Train | None = None
     payload: Payload | None = None
