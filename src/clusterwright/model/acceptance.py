@@ -11,7 +11,7 @@ from clusterwright.lib.quantities import KINDS, Quantity
 from clusterwright.lib.spelling import did_you_mean
 from clusterwright.model.metrics import METRICS, ClaimClass, Metric
 from clusterwright.model.section import Section
-from clusterwright.model.units import Bytes, Duration, Text, raw_text, read_quantity
+from clusterwright.model.units import Bytes, Count, Duration, Text, raw_text, read_quantity
 
 Threshold = Quantity | float | bool | str
 
@@ -19,39 +19,45 @@ Threshold = Quantity | float | bool | str
 class Scope(Section):
     """What a claim is about. Evidence on a smaller scope never proves it."""
 
-    of: Literal["node", "pair", "rack", "pool", "cluster"] = "cluster"
-    pool: Text | None = None
-    nodes: int | None = Field(default=None, ge=1, description="nodes taking part at once")
-    workload: Text | None = None
+    of: Literal["node", "pair", "rack", "pool", "cluster"] = Field(
+        default="cluster", description="what one measurement covers"
+    )
+    pool: Text | None = Field(default=None, description="pool it is about")
+    nodes: Count | None = Field(default=None, description="nodes taking part at once")
+    workload: Text | None = Field(default=None, description="workload it is about")
 
 
 class Conditions(Section):
     """What must hold while it is measured."""
 
-    operation: Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast"] | None = None
-    message_size: Bytes | None = None
-    data_type: Text | None = None
-    in_place: bool | None = None
-    transport: Text | None = None
-    concurrency: int | None = Field(default=None, ge=1)
-    duration: Duration | None = None
-    image: Text | None = None
+    operation: Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast"] | None = Field(
+        default=None, description="collective operation"
+    )
+    message_size: Bytes | None = Field(default=None, description="bytes per rank as the benchmark prints them")
+    data_type: Text | None = Field(default=None, description="element type of the collective")
+    in_place: bool | None = Field(default=None, description="whether input and output share a buffer")
+    transport: Text | None = Field(default=None, description="RDMA transport or engine transport")
+    concurrency: Count | None = Field(default=None, description="requests, readers or writers at once")
+    duration: Duration | None = Field(default=None, description="how long it is measured")
+    image: Text | None = Field(default=None, description="container image it runs in")
 
 
 class Requirement(Section):
     """A claim with a threshold, conditions, scope, source, and who must provide the evidence."""
 
-    metric: Text
+    metric: Text = Field(description="what is measured, a name of the metric table")
     at_least: Any = Field(default=None, description="threshold with its unit, where more is better")
     at_most: Any = Field(default=None, description="threshold with its unit, where less is better")
-    equals: Any = None
-    scope: Scope = Scope()
-    conditions: Conditions = Conditions()
+    equals: Any = Field(default=None, description="exact value: a number, true or false, or text")
+    scope: Scope = Field(default=Scope(), description="what the claim is about")
+    conditions: Conditions = Field(default=Conditions(), description="what must hold while it is measured")
     source: Text | None = Field(default=None, description="where the threshold comes from")
     max_age: Duration | None = Field(default=None, description="after which evidence is stale")
-    required: bool = True
-    provider: Literal["renter", "provider", "both"] = "renter"
-    rights: Literal["user", "admin", "root"] = "user"
+    required: bool = Field(default=True, description="false for a claim that is reported but does not decide")
+    provider: Literal["renter", "provider", "both"] = Field(default="renter", description="who provides the evidence")
+    rights: Literal["user", "admin", "root"] = Field(
+        default="user", description="rights that the measurement needs on the nodes"
+    )
 
     @field_validator("metric")
     @classmethod
@@ -118,9 +124,9 @@ def _read_threshold(value: Any, kind: str) -> Threshold:
 class Acceptance(Section):
     """Who accepts what, against which fixed workload and image."""
 
-    accepted_by: Text | None = None
+    accepted_by: Text | None = Field(default=None, description="person who accepts")
     image: Text | None = Field(default=None, description="production image with digest")
     workload: Text | None = Field(default=None, description="fixed workload definition used for the tests")
-    log_export: Text | None = None
-    window: Duration | None = None
-    requirements: dict[str, Requirement] = Field(default_factory=dict)
+    log_export: Text | None = Field(default=None, description="where raw logs go and how long they stay")
+    window: Duration | None = Field(default=None, description="time in which acceptance must be finished")
+    requirements: dict[str, Requirement] = Field(default_factory=dict, description="claims by name")

@@ -24,11 +24,13 @@ API_VERSION = "clusterwright/v1alpha1"
 class Cluster(Section):
     """Name and site. `cluster: prod-ams` is short for `cluster: {name: prod-ams}`."""
 
-    name: Text
-    site: Text | None = None
-    delivery: Literal["self-managed", "managed", "provider-managed"] | None = None
+    name: Text = Field(description="name of the cluster; results and reports carry it")
+    site: Text | None = Field(default=None, description="data centre or region")
+    delivery: Literal["self-managed", "managed", "provider-managed"] | None = Field(
+        default=None, description="who runs the nodes and the software on them"
+    )
     power: Power | None = Field(default=None, description="sustained power the site gives")
-    cooling: Text | None = None
+    cooling: Text | None = Field(default=None, description="how heat leaves the room")
 
 
 def _named(value: Any) -> Any:
@@ -38,18 +40,22 @@ def _named(value: Any) -> Any:
 class Architecture(Section):
     """What the cluster must do, what it is made of, how it is shared and what it costs."""
 
-    api_version: Literal["clusterwright/v1alpha1"] = Field(alias="apiVersion")
-    cluster: Annotated[Cluster, BeforeValidator(_named, json_schema_input_type=Cluster | str)]
-    owners: Owners = Owners()
-    workloads: dict[str, Workload] = Field(default_factory=dict)
-    pools: dict[str, Pool] = Field(default_factory=dict)
-    fabric: Fabric | None = None
-    storage: Storage | None = None
-    software: Software | None = None
-    scheduling: Scheduling | None = None
-    access: Access | None = None
-    observability: Observability | None = None
-    acceptance: Acceptance | None = None
-    economics: Economics | None = None
-    contract: Contract | None = None
-    waivers: Annotated[tuple[Waiver, ...], Strict(False)] = ()
+    api_version: Literal["clusterwright/v1alpha1"] = Field(alias="apiVersion", description="version of this format")
+    cluster: Annotated[Cluster, BeforeValidator(_named, json_schema_input_type=Cluster | Text)] = Field(
+        description="name and site; a plain name is short for {name: …}"
+    )
+    owners: Owners = Field(default=Owners(), description="who answers for what")
+    workloads: dict[str, Workload] = Field(default_factory=dict, description="what must run, by name")
+    pools: dict[str, Pool] = Field(default_factory=dict, description="nodes by name; nodes of one pool are alike")
+    fabric: Fabric | None = Field(default=None, description="networks")
+    storage: Storage | None = Field(default=None, description="where data lives")
+    software: Software | None = Field(default=None, description="exact versions")
+    scheduling: Scheduling | None = Field(default=None, description="engine, queues, quotas")
+    access: Access | None = Field(default=None, description="who may do what")
+    observability: Observability | None = Field(default=None, description="where each thing is seen")
+    acceptance: Acceptance | None = Field(
+        default=None, description="what must be measured before the cluster counts as delivered"
+    )
+    economics: Economics | None = Field(default=None, description="what a unit of work costs")
+    contract: Contract | None = Field(default=None, description="what the provider promised")
+    waivers: Annotated[tuple[Waiver, ...], Strict(False)] = Field(default=(), description="findings accepted knowingly")

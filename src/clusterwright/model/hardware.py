@@ -37,7 +37,7 @@ class Entry(Record):
     Args:
         name: unique within its kind.
         source: title and address of where the numbers come from.
-        date: day on which the entry was last checked against its source; for a price, the day for which it was
+        date: day on which the entry was written down from its source; for a price, the day for which it was
             quoted. The entry's age counts from it.
         aliases: other names by which it is found, such as what nvidia-smi prints.
         note: what a reader must know before using the numbers.

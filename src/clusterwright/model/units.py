@@ -6,15 +6,21 @@ import re
 from datetime import date
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, PlainSerializer, PlainValidator, Strict, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, Strict, WithJsonSchema
 
 from clusterwright.lib.hostlists import HostlistError, expand
-from clusterwright.lib.quantities import KINDS, Quantity, UnitError, is_kind, parse_kind
+from clusterwright.lib.quantities import KINDS, Quantity, UnitError, format_base, is_kind, parse_kind
 
 
 def raw_text(value: Any) -> Any:
     """The scalar as it stands in the file: YAML reads `1.30` as the number 1.3, but its text is kept in `raw`."""
     return getattr(value, "raw", value)
+
+
+#: Bounds of any magnitude in base units: from a price per byte and second to the bytes of all storage on earth.
+#: They keep sums and products of declared numbers finite.
+SMALLEST: Final = 1e-24
+LARGEST: Final = 1e24
 
 
 def read_quantity(value: Any, *kinds: str) -> Quantity:
@@ -32,30 +38,44 @@ def read_quantity(value: Any, *kinds: str) -> Quantity:
     quantity = parse_kind(str(raw_text(value)), *kinds)
     if quantity.value < 0:
         raise UnitError(f"'{quantity}' is negative")
+    if quantity.value and not SMALLEST <= quantity.value <= LARGEST:
+        raise UnitError(f"'{quantity}' is too {'small' if quantity.value < 1 else 'large'} to be real")
     return quantity
 
 
-def _measured_in(*kinds: str) -> Any:
+def _measured_in(*kinds: str, least: float = 0.0, most: float = LARGEST, whole: bool = False) -> Any:
+    """A quantity of one of `kinds`; at least `least` (0 alone is allowed to be zero) and at most `most` base units."""
+
     def read(value: Any) -> Quantity:
-        return read_quantity(value, *kinds)
+        quantity = read_quantity(value, *kinds)
+        if not least <= quantity.value <= most:
+            bound = f"less than {format_base(least, quantity.powers)}"
+            if quantity.value > most:
+                bound = f"more than {format_base(most, quantity.powers)}"
+            raise UnitError(f"'{quantity}' is {bound if quantity.value else 'zero'}, which cannot be")
+        if whole and not quantity.value.is_integer():
+            raise UnitError(f"'{quantity}' is not a whole number")
+        return quantity
 
     examples = [KINDS[k][1] for k in kinds]
     schema = {"type": "string", "description": f"{' or '.join(kinds)} with its unit", "examples": examples}
     return Annotated[Quantity, PlainValidator(read), PlainSerializer(str, return_type=str), WithJsonSchema(schema)]
 
 
-Bytes = _measured_in("bytes")
-ByteRate = _measured_in("byte rate")
-BitRate = _measured_in("bit rate")
-Duration = _measured_in("duration")
-Power = _measured_in("power")
-ComputeRate = _measured_in("compute rate")
-OperationRate = _measured_in("operation rate")
-Tokens = _measured_in("tokens")
-TokenRate = _measured_in("token rate")
-RequestRate = _measured_in("request rate")
-Nodes = _measured_in("nodes")
-Share = _measured_in("share")
+Bytes = _measured_in("bytes", least=1)
+ByteRate = _measured_in("byte rate", least=SMALLEST)
+BitRate = _measured_in("bit rate", least=SMALLEST)
+#: A time that is never zero, and one that may be.
+Duration = _measured_in("duration", least=SMALLEST)
+Delay = _measured_in("duration")
+Power = _measured_in("power", least=SMALLEST)
+ComputeRate = _measured_in("compute rate", least=SMALLEST)
+OperationRate = _measured_in("operation rate", least=SMALLEST)
+Tokens = _measured_in("tokens", least=1)
+TokenRate = _measured_in("token rate", least=SMALLEST)
+RequestRate = _measured_in("request rate", least=SMALLEST)
+Nodes = _measured_in("nodes", whole=True)
+Share = _measured_in("share", most=1)
 Money = _measured_in("money")
 MoneyPerTime = _measured_in("money per time")
 PoolPrice = _measured_in("money per GPU time", "money per node time", "money per time")
@@ -120,3 +140,8 @@ Day = Annotated[
     PlainValidator(_read_day),
     WithJsonSchema({"type": "string", "format": "date", "description": "day", "examples": ["2026-12-31"]}),
 ]
+
+#: Plain numbers. No cluster has a billion of anything that is counted here.
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Whole = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Priority = Annotated[int, Field(ge=-1_000_000_000, le=1_000_000_000)]

@@ -7,12 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from clusterwright.model.section import Section
-from clusterwright.model.units import Bytes, Duration, Nodes, RequestRate, Share, Text, Texts, Tokens
+from clusterwright.model.units import Bytes, Count, Delay, Duration, Nodes, RequestRate, Share, Text, Texts, Tokens
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
 Artifact = Literal["weights", "tokenizer", "engine", "adapter", "dataset"]
 Sensitivity = Literal["low", "medium", "high"]
-Count = Field(ge=1, le=1_000_000)
 
 
 class Parallel(Section):
@@ -34,15 +33,15 @@ class Serve(Section):
     """Online inference: engine, lengths, load and layout."""
 
     engine: Text = Field(description="engine and version, such as vllm 0.11")
-    precision: Precision
+    precision: Precision = Field(description="of the weights")
     kv_precision: Precision | None = Field(default=None, description="KV cache; the engine's default (bf16) if absent")
     input: Tokens = Field(alias="in", description="mean prompt length")
     output: Tokens = Field(alias="out", description="mean output length")
-    in_p95: Tokens | None = None
-    out_p95: Tokens | None = None
+    in_p95: Tokens | None = Field(default=None, description="95th percentile of prompt length")
+    out_p95: Tokens | None = Field(default=None, description="95th percentile of output length")
     rate: RequestRate = Field(description="requests per second of the whole service")
-    concurrency: int | None = Field(default=None, ge=1, description="requests in flight over all replicas")
-    replicas: int | None = Field(default=None, ge=1, le=100_000)
+    concurrency: Count | None = Field(default=None, description="requests in flight over all replicas")
+    replicas: Count | None = Field(default=None, description="replicas; chosen by the planner if absent")
     replica_rate: RequestRate | None = Field(
         default=None, description="what one replica carries at the target, if known; else estimated"
     )
@@ -50,41 +49,47 @@ class Serve(Section):
         default=None, description="layout of one replica; chosen by the planner if absent"
     )
     memory_share: Share | None = Field(default=None, description="of GPU memory the engine may use")
-    max_model_len: Tokens | None = None
+    max_model_len: Tokens | None = Field(default=None, description="longest prompt and output together")
 
 
 class Checkpoint(Section):
     """Checkpoints: where, how often, what they may cost."""
 
     to: Text = Field(description="store that holds checkpoints")
-    every: Duration
+    every: Duration = Field(description="interval")
     size: Bytes | None = Field(default=None, description="of one checkpoint; computed from the model if absent")
-    mode: Literal["sync", "async"] = "sync"
+    mode: Literal["sync", "async"] = Field(
+        default="sync", description="async: training goes on while the bytes are written"
+    )
     stall_within: Duration | None = Field(default=None, description="longest acceptable stall per checkpoint")
     restore_within: Duration | None = Field(default=None, description="longest acceptable restore")
-    keep: int | None = Field(default=None, ge=1)
+    keep: Count | None = Field(default=None, description="checkpoints kept")
 
 
 class Train(Section):
     """Training or fine-tuning: framework, scale, layout, target work."""
 
     framework: Text = Field(description="framework and version, such as torchtitan 0.2")
-    method: Literal["full", "lora", "qlora"] = "full"
-    precision: Precision
-    sequence: Tokens
-    global_batch: int = Field(ge=1, description="sequences per step")
-    micro_batch: int = Field(default=1, ge=1, description="sequences per GPU and forward pass")
-    gpus: int = Field(ge=1, le=1_000_000)
-    min_gpus: int | None = Field(default=None, ge=1, description="smallest gang an elastic job may run on")
-    parallel: Parallel | None = None
-    sharding: Literal["ddp", "zero1", "zero2", "zero3", "fsdp"] = "fsdp"
-    recompute: Literal["none", "selective", "full"] = "selective"
+    method: Literal["full", "lora", "qlora"] = Field(default="full", description="all weights, or adapters")
+    precision: Precision = Field(description="of the matrix products")
+    sequence: Tokens = Field(description="length of one sequence")
+    global_batch: Count = Field(description="sequences per step")
+    micro_batch: Count = Field(default=1, description="sequences per GPU and forward pass")
+    gpus: Count = Field(description="GPUs of the job")
+    min_gpus: Count | None = Field(default=None, description="smallest gang an elastic job may run on")
+    parallel: Parallel | None = Field(default=None, description="layout; chosen by the planner if absent")
+    sharding: Literal["ddp", "zero1", "zero2", "zero3", "fsdp"] = Field(
+        default="fsdp", description="how weights and optimizer state are split over data parallel ranks"
+    )
+    recompute: Literal["none", "selective", "full"] = Field(
+        default="selective", description="activations computed again in the backward pass"
+    )
     tokens: Tokens | None = Field(default=None, description="target work")
-    deadline: Duration | None = None
+    deadline: Duration | None = Field(default=None, description="until the target work is done")
     mfu: Share | None = Field(default=None, description="model FLOP utilisation, if known; else from the catalogue")
-    step_time: Duration | None = None
+    step_time: Duration | None = Field(default=None, description="of one optimizer step, if known")
     data: Text | None = Field(default=None, description="store that holds the dataset")
-    checkpoint: Checkpoint | None = None
+    checkpoint: Checkpoint | None = Field(default=None, description="how progress is kept")
 
 
 class Payload(Section):
@@ -94,28 +99,32 @@ class Payload(Section):
     source: Text = Field(description="durable store it comes from")
     cache: Text | None = Field(default=None, description="store that caches it near the GPUs")
     within: Duration = Field(description="time in which all concurrent readers must have it")
-    readers: int | None = Field(default=None, ge=1, description="concurrent readers; the replicas if absent")
-    startup: Duration | None = Field(default=None, description="deserialisation and engine start beside the transfer")
-    artifacts: Annotated[tuple[Artifact, ...], Strict(False)] = ("weights",)
+    readers: Count | None = Field(default=None, description="concurrent readers; the replicas if absent")
+    startup: Delay | None = Field(default=None, description="deserialisation and engine start beside the transfer")
+    artifacts: Annotated[tuple[Artifact, ...], Strict(False)] = Field(
+        default=("weights",), description="what it is made of"
+    )
 
 
 class Target(Section):
     """What the workload must reach. A latency without percentile is accepted here and found by review."""
 
-    ttft: Duration | None = None
-    ttft_p50: Duration | None = None
-    ttft_p95: Duration | None = None
-    ttft_p99: Duration | None = None
-    tpot: Duration | None = None
-    tpot_p50: Duration | None = None
-    tpot_p95: Duration | None = None
-    tpot_p99: Duration | None = None
+    ttft: Duration | None = Field(default=None, description="time to first token, without percentile")
+    ttft_p50: Duration | None = Field(default=None, description="time to first token, median")
+    ttft_p95: Duration | None = Field(default=None, description="time to first token, 95th percentile")
+    ttft_p99: Duration | None = Field(default=None, description="time to first token, 99th percentile")
+    tpot: Duration | None = Field(default=None, description="time per output token, without percentile")
+    tpot_p50: Duration | None = Field(default=None, description="time per output token, median")
+    tpot_p95: Duration | None = Field(default=None, description="time per output token, 95th percentile")
+    tpot_p99: Duration | None = Field(default=None, description="time per output token, 99th percentile")
     survive: Nodes | None = Field(default=None, description="nodes that may be lost with the load still carried")
-    availability: Share | None = None
+    availability: Share | None = Field(default=None, description="share of time")
     detection: Duration | None = Field(default=None, description="longest time to notice a lost worker")
     recovery: Duration | None = Field(default=None, description="longest time from a loss until work goes on")
-    lost_work: Duration | None = Field(default=None, description="most work lost by one failure")
-    cold_start: Duration | None = None
+    lost_work: Delay | None = Field(default=None, description="most work lost by one failure")
+    cold_start: Duration | None = Field(
+        default=None, description="from the start of a replica with cold caches until it answers"
+    )
 
 
 class Workload(Section):
@@ -125,22 +134,24 @@ class Workload(Section):
     revision: Text | None = Field(default=None, description="exact revision of the weights (commit)")
     image: Text | None = Field(default=None, description="container image with digest")
     pools: Texts = Field(default=(), description="pools it may run on; every GPU pool if absent")
-    queue: Text | None = None
-    priority: Text | None = None
+    queue: Text | None = Field(default=None, description="queue of scheduling.queues")
+    priority: Text | None = Field(default=None, description="class of scheduling.priorities")
     gpus: Texts = Field(default=(), description="GPU models that are acceptable")
-    serve: Serve | None = None
-    train: Train | None = None
-    payload: Payload | None = None
-    target: Target | None = None
-    network_sensitivity: Sensitivity | None = None
-    storage_sensitivity: Sensitivity | None = None
+    serve: Serve | None = Field(default=None, description="for online inference")
+    train: Train | None = Field(default=None, description="for training or fine-tuning")
+    payload: Payload | None = Field(default=None, description="what every replica loads")
+    target: Target | None = Field(default=None, description="what must be reached")
+    network_sensitivity: Sensitivity | None = Field(
+        default=None, description="how much work slows down with the network"
+    )
+    storage_sensitivity: Sensitivity | None = Field(default=None, description="how much work slows down with storage")
     operations_boundary: Text | None = Field(default=None, description="who runs what, up to where")
     denominator: Text | None = Field(default=None, description="business unit that is paid for, such as accepted Mtok")
-    pattern: Literal["steady", "diurnal", "bursty"] | None = None
+    pattern: Literal["steady", "diurnal", "bursty"] | None = Field(default=None, description="load over time")
     needs: Literal["outputs", "control", "data-residency", "own-weights"] | None = Field(
         default=None, description="why this is run on a cluster; `outputs` means any API would do"
     )
-    model_changes_every: Duration | None = None
+    model_changes_every: Duration | None = Field(default=None, description="how often the model is replaced")
 
     @property
     def kind(self) -> Literal["inference", "training", "unknown"]:
