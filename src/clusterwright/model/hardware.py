@@ -28,7 +28,7 @@ FabricKind = Literal["infiniband", "roce", "ethernet", "efa"]
 class Record(BaseModel):
     """Base of every catalogue type: frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Entry(Record):

@@ -15,8 +15,8 @@ from clusterwright.model.units import Text
 
 Natural = Annotated[int, Field(ge=0)]
 #: mha, gqa: full attention, planned. mla: DeepSeek's latent attention. hybrid: linear attention or Mamba layers among
-#: attention layers. sparse: attention over an indexed or compressed selection (DSA, CSA).
-AttentionKind = Literal["mha", "gqa", "mla", "hybrid", "sparse"]
+#: attention layers. sparse: attention over an indexed or compressed selection (DSA, CSA). chunked: within blocks.
+AttentionKind = Literal["mha", "gqa", "mla", "hybrid", "sparse", "chunked"]
 
 
 class Moe(Record):
@@ -93,7 +93,7 @@ class LanguageModel(Entry):
     kv_heads: Positive | None = None
     head_dim: Positive | None = None
     intermediate: Positive | None = None
-    mlp_matrices: Literal[2, 3] = 3
+    mlp_matrices: Annotated[int, Field(ge=2, le=3)] = 3
     vocab: Positive
     tied_embeddings: bool
     qkv_bias: bool = False

@@ -309,6 +309,7 @@ class Support(Record):
         """What an NCCL release is published for, by minor; None when it is not in the catalogue."""
         return next((n for n in self.nccl if minor_of(n.nccl) == minor_of(nccl)), None)
 
-    def engine_format(self, engine: str, precision: str) -> EngineFormat | None:
-        """Lowest capability an engine needs for a weight format, None when the catalogue does not say."""
-        return next((e for e in self.engines if e.engine == engine and e.precision == precision), None)
+    def engine_formats(self, engine: str, precision: str) -> tuple[EngineFormat, ...]:
+        """How an engine runs a weight format, natively first; empty when the catalogue does not say."""
+        found = [e for e in self.engines if e.engine == engine and e.precision == precision]
+        return tuple(sorted(found, key=lambda e: not e.native))
