@@ -1,1 +1,1 @@
-
+"""Small protocols between what decides and what delivers. No implementation may live here."""

@@ -1,0 +1,249 @@
+"""Use cases of the embedded engine: start a cluster, stop it, reach it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from clusterwright.app.wiring import child_command
+from clusterwright.engines.local.client import LocalEngine
+from clusterwright.engines.local.configs import (
+    HEARTBEAT_S,
+    HEARTBEAT_TIMEOUT_S,
+    ClusterConfig,
+    write_config,
+)
+from clusterwright.engines.local.gpus import discover_gpus
+from clusterwright.engines.local.identities import Identity, alive, read_identity, read_stat, send_signal
+from clusterwright.engines.local.layout import Layout, default_state_dir, read_json
+from clusterwright.engines.local.stopping import MARGIN_S, SWEEP_S, stop_cluster
+from clusterwright.lib.errors import InvalidInput, Unavailable
+from clusterwright.model.jobs import NodeSpec
+from clusterwright.queueing.quotas import QueueTree
+
+#: How long a start may take until every agent has reported; a cold start of Python on a busy machine included.
+START_S: Final = 60.0
+#: Grace for jobs that run when a cluster is stopped, at most their own.
+STOP_GRACE_S: Final = 10.0
+
+__all__ = ["ClusterHandle", "connect", "default_state_dir", "real_nodes", "start_cluster", "stop"]
+
+
+class ClusterHandle:
+    """A cluster that was started here. As a context manager it stops the cluster on every way out."""
+
+    def __init__(self, layout: Layout, supervisor: Identity, lifeline: int | None) -> None:
+        self._layout, self._supervisor, self._lifeline = layout, supervisor, lifeline
+        self.engine = LocalEngine(layout.root)
+
+    @property
+    def state_dir(self) -> Path:
+        """Where its state is."""
+        return self._layout.root
+
+    @property
+    def alive(self) -> bool:
+        """Whether its supervisor lives."""
+        return alive(self._supervisor)
+
+    def kill_agent(self, node: str) -> float:
+        """Kill the agent of a node with -9, as a machine that dies would; returns when (POSIX seconds).
+
+        Raises:
+            InvalidInput: when there is no such node.
+            Unavailable: when its agent does not run.
+        """
+        known = [n.spec.name for n in self.engine.nodes()]
+        if node not in known:
+            raise InvalidInput(f"no node '{node}'; nodes: {', '.join(known)}")
+        identity = read_identity(self._layout, f"agent-{node}")
+        if identity is None or not send_signal(identity, signal.SIGKILL):
+            raise Unavailable(f"the agent of node {node} does not run")
+        return time.time()
+
+    def stop(self) -> None:
+        """End jobs, agents, control plane and supervisor; returns when no process is left.
+
+        Raises:
+            Unavailable: when something could not be killed.
+        """
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+        stop(self._layout.root)
+        _reap(self._supervisor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start_cluster(
+    state_dir: Path,
+    nodes: Sequence[NodeSpec],
+    *,
+    restart_agents: bool = True,
+    tree: QueueTree | None = None,
+    heartbeat_s: float = HEARTBEAT_S,
+    heartbeat_timeout_s: float = HEARTBEAT_TIMEOUT_S,
+    stop_grace_s: float = STOP_GRACE_S,
+    detach: bool = False,
+    start_timeout_s: float = START_S,
+) -> ClusterHandle:
+    """Start control plane and agents, or take over what an earlier supervisor left; returns when all agents reported.
+
+    Args:
+        state_dir: made if it is not there; keeps jobs and history from one start to the next.
+        nodes: at least one; names differ.
+        restart_agents: whether a dead agent is started again as a new incarnation.
+        tree: queues; unset means no quota.
+        heartbeat_s: how often agents say that they live.
+        heartbeat_timeout_s: silence after which one counts as hung.
+        stop_grace_s: grace for running jobs when it is stopped.
+        detach: unset, the cluster is stopped when this process ends in any way; set, it outlives it.
+        start_timeout_s: when to give up.
+
+    Raises:
+        InvalidInput: on no or repeated nodes.
+        Unavailable: when a cluster is up there already, or an agent did not report in time.
+    """
+    names = [n.name for n in nodes]
+    if not names or len(set(names)) != len(names):
+        raise InvalidInput("a cluster needs at least one node, and every node a name of its own")
+    layout = Layout(Path(state_dir).absolute())
+    layout.make()
+    if read_identity(layout, "supervisor") is not None:
+        raise Unavailable(f"a cluster is already up in {layout.root}; end it with `cw down`")
+    config = ClusterConfig(
+        _cluster_id(layout), tuple(nodes), tree or QueueTree(), restart_agents, heartbeat_s, heartbeat_timeout_s
+    )
+    write_config(layout, config)
+    handle = _spawn_supervisor(layout, stop_grace_s, detach=detach)
+    try:
+        _await_agents(handle, layout, start_timeout_s)
+    except BaseException:
+        handle.stop()
+        raise
+    return handle
+
+
+def connect(state_dir: Path) -> LocalEngine:
+    """The engine of a cluster that is up."""
+    return LocalEngine(state_dir)
+
+
+def stop(state_dir: Path, *, grace_s: float = STOP_GRACE_S) -> None:
+    """End the cluster of a state directory, also one that has lost its supervisor; nothing to do is fine.
+
+    Raises:
+        Unavailable: when no cluster was ever started there, or something could not be killed.
+    """
+    layout = Layout(Path(state_dir).absolute())
+    cluster = _known_cluster(layout)
+    if cluster is None:
+        raise Unavailable(f"{layout.root} has no cluster")
+    supervisor = read_identity(layout, "supervisor")
+    if supervisor is not None:
+        send_signal(supervisor, signal.SIGTERM)
+        _await_end(supervisor, grace_s + MARGIN_S + SWEEP_S)
+        send_signal(supervisor, signal.SIGKILL)
+        _await_end(supervisor, 5.0)
+    if not stop_cluster(layout, cluster, grace_s):
+        raise Unavailable(
+            f"processes of the cluster in {layout.root} are still there (uninterruptible, or another user's)"
+        )
+
+
+def real_nodes() -> tuple[NodeSpec, ...]:
+    """This machine as one node with its real GPUs.
+
+    Raises:
+        Unavailable: when it has none.
+    """
+    gpus = discover_gpus()
+    if not gpus:
+        raise Unavailable('no NVIDIA GPU found; declare virtual nodes with --nodes "n[1-2]" --gpus 8')
+    models = {g.model for g in gpus}
+    if len(models) > 1:
+        raise Unavailable(f"GPUs of several models in one node are not supported: {', '.join(sorted(models))}")
+    return (NodeSpec(socket.gethostname(), len(gpus), models.pop(), virtual=False),)
+
+
+def _cluster_id(layout: Layout) -> str:
+    return _known_cluster(layout) or uuid.uuid4().hex
+
+
+def _known_cluster(layout: Layout) -> str | None:
+    found = read_json(layout.config)
+    return str(found["cluster"]) if isinstance(found, dict) and found.get("cluster") else None
+
+
+def _spawn_supervisor(layout: Layout, grace_s: float, *, detach: bool) -> ClusterHandle:
+    command = [*child_command(layout.root, "supervisor", ""), str(grace_s)]
+    read_end, write_end = os.pipe()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(layout.log / "supervisor.log"), flags, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    try:
+        if not detach:
+            os.set_inheritable(read_end, True)
+            command.append(str(read_end))
+        pid = os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)
+    except BaseException:
+        os.close(write_end)
+        raise
+    finally:
+        os.close(read_end)
+    stat = read_stat(pid)
+    if stat is None:
+        os.close(write_end)
+        raise Unavailable(f"the supervisor ended at once; see {layout.log / 'supervisor.log'}")
+    if detach:
+        os.close(write_end)
+    return ClusterHandle(layout, stat.identity, None if detach else write_end)
+
+
+def _await_agents(handle: ClusterHandle, layout: Layout, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        missing = "the control plane"
+        if read_identity(layout, "controlplane") is not None:
+            nodes = handle.engine.nodes()
+            missing = ", ".join(n.spec.name for n in nodes if not n.up)
+            broken = [f"{n.spec.name}: {n.reason}" for n in nodes if not n.up and "declared GPUs" in n.reason]
+            if broken:
+                raise Unavailable("; ".join(broken))
+            if not missing:
+                return
+        if not handle.alive:
+            raise Unavailable(f"the supervisor ended; see {layout.log / 'supervisor.log'}")
+        if time.monotonic() > deadline:
+            raise Unavailable(f"{missing} did not report within {timeout_s:g} s; see {layout.log}")
+        time.sleep(0.02)
+
+
+def _await_end(identity: Identity, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while alive(identity) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    _reap(identity)
+
+
+def _reap(identity: Identity) -> None:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(identity.pid, os.WNOHANG)
