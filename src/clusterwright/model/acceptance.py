@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from clusterwright.lib.quantities import KINDS, Quantity
 from clusterwright.lib.spelling import did_you_mean
@@ -14,6 +14,8 @@ from clusterwright.model.section import Section
 from clusterwright.model.units import Bytes, Count, Duration, Text, raw_text, read_quantity
 
 Threshold = Quantity | float | bool | str
+
+_THRESHOLD: Final[dict[str, JsonValue]] = {"type": ["string", "number", "boolean", "null"]}
 
 
 class Scope(Section):
@@ -45,10 +47,18 @@ class Conditions(Section):
 class Requirement(Section):
     """A claim with a threshold, conditions, scope, source, and who must provide the evidence."""
 
-    metric: Text = Field(description="what is measured, a name of the metric table")
-    at_least: Any = Field(default=None, description="threshold with its unit, where more is better")
-    at_most: Any = Field(default=None, description="threshold with its unit, where less is better")
-    equals: Any = Field(default=None, description="exact value: a number, true or false, or text")
+    metric: Text = Field(
+        description="what is measured, a name of the metric table", json_schema_extra={"enum": list(METRICS)}
+    )
+    at_least: Any = Field(
+        default=None, description="threshold with its unit, where more is better", json_schema_extra=_THRESHOLD
+    )
+    at_most: Any = Field(
+        default=None, description="threshold with its unit, where less is better", json_schema_extra=_THRESHOLD
+    )
+    equals: Any = Field(
+        default=None, description="exact value: a number, true or false, or text", json_schema_extra=_THRESHOLD
+    )
     scope: Scope = Field(default=Scope(), description="what the claim is about")
     conditions: Conditions = Field(default=Conditions(), description="what must hold while it is measured")
     source: Text | None = Field(default=None, description="where the threshold comes from")

@@ -15,7 +15,7 @@ from clusterwright.model.scheduling import Scheduling
 from clusterwright.model.section import Section
 from clusterwright.model.software import Software
 from clusterwright.model.storages import Storage
-from clusterwright.model.units import Power, Text
+from clusterwright.model.units import Power, Text, raw_text
 from clusterwright.model.workloads import Workload
 
 API_VERSION = "clusterwright/v1alpha1"
@@ -34,7 +34,8 @@ class Cluster(Section):
 
 
 def _named(value: Any) -> Any:
-    return {"name": value} if isinstance(value, str) else value
+    name = raw_text(value)
+    return {"name": name} if isinstance(name, str) else value
 
 
 class Architecture(Section):

@@ -43,6 +43,10 @@ def read_quantity(value: Any, *kinds: str) -> Quantity:
     return quantity
 
 
+#: How a quantity begins: a currency or a sign, then a number.
+_QUANTITY: Final = r"^\s*[$€£]?\s*[+-]?[0-9.]"
+
+
 def _measured_in(*kinds: str, least: float = 0.0, most: float = LARGEST, whole: bool = False) -> Any:
     """A quantity of one of `kinds`; at least `least` (0 alone is allowed to be zero) and at most `most` base units."""
 
@@ -58,7 +62,12 @@ def _measured_in(*kinds: str, least: float = 0.0, most: float = LARGEST, whole: 
         return quantity
 
     examples = [KINDS[k][1] for k in kinds]
-    schema = {"type": "string", "description": f"{' or '.join(kinds)} with its unit", "examples": examples}
+    schema = {
+        "type": "string",
+        "description": f"{' or '.join(kinds)} with its unit",
+        "examples": examples,
+        "pattern": _QUANTITY,
+    }
     return Annotated[Quantity, PlainValidator(read), PlainSerializer(str, return_type=str), WithJsonSchema(schema)]
 
 

@@ -1,0 +1,1 @@
+"""Templates of `cw init`: package data, each the same text as its file under `examples/`."""

@@ -1,0 +1,26 @@
+"""Write the generated pages of docs/ anew from the code they describe. `make docs`; a test finds a stale page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from clusterwright.report.references import render_file_reference
+
+DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
+
+#: page → what renders it
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "file.md": render_file_reference,
+}
+
+
+def main() -> None:
+    for name, render in PAGES.items():
+        (DOCS / name).write_text(render(), encoding="utf-8")
+        print(DOCS / name)
+
+
+if __name__ == "__main__":
+    main()
