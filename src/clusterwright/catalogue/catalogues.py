@@ -169,8 +169,8 @@ class Catalogue:
         """Up to three entry names close to a wrong one, nearest first."""
         table = self._table(kind)
         wanted = fold(name)
-        near = difflib.get_close_matches(wanted, table, n=6, cutoff=0.6)
-        near += [key for key in table if len(wanted) > 2 and wanted in key]
+        near = [key for key in table if len(wanted) > 2 and (wanted in key or key in wanted) and len(key) > 2]
+        near += difflib.get_close_matches(wanted, table, n=6, cutoff=0.6)
         return tuple(dict.fromkeys(table[key] for key in near))[:3]
 
     def _look_up(self, kind: str, entry_type: type[E], name: str, place: Place | None) -> E:

@@ -1,0 +1,39 @@
+"""docs/catalogue.md names every field of every kind, and its examples are accepted."""
+
+from __future__ import annotations
+
+import re
+import typing
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from clusterwright.catalogue.catalogues import TYPES
+from clusterwright.catalogue.parsing import parse_catalogue
+from clusterwright.files.catalogue import load_catalogue
+
+PAGE = (Path(__file__).parents[3] / "docs" / "catalogue.md").read_text(encoding="utf-8")
+
+
+def fields_of(model: type[BaseModel]) -> set[str]:
+    found = set(model.model_fields)
+    for field in model.model_fields.values():
+        for part in (field.annotation, *typing.get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                found |= fields_of(part)
+    return found
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_field_is_explained(kind: str) -> None:
+    missing = {name for name in fields_of(TYPES[kind]) if f"`{name}`" not in PAGE} - {"name"}
+    assert not missing
+
+
+def test_the_examples_are_accepted() -> None:
+    examples = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert len(examples) == 2
+    for number, example in enumerate(examples):
+        result = parse_catalogue({f"example-{number}.yaml": example}, load_catalogue())
+        assert result.files == (f"example-{number}.yaml",)
