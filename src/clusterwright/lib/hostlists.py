@@ -13,9 +13,10 @@ from typing import Final
 
 #: More names than any known cluster; a guard against `gpu-[0-999999999]`.
 MAX_HOSTS: Final = 200_000
-_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
-_RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?(?:/(\d+))?$")
-_TRAILING: Final = re.compile(r"^(.*?)(\d+)([^\d]*)$")
+_SHOWN: Final = 60
+_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_RANGE: Final = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?(?:/([0-9]{1,9}))?")
+_TRAILING: Final = re.compile(r"(.*?)([0-9]{1,15})([^0-9]*)")
 
 
 class HostlistError(ValueError):
@@ -29,14 +30,18 @@ def expand(text: str) -> tuple[str, ...]:
         HostlistError: on syntax, impossible names, descending ranges, or more than MAX_HOSTS names.
     """
     names: dict[str, None] = {}
+    written = 0  # repeats count too: the work is bounded, not only its result
     for part in _split(text):
         for name in _expand_part(part):
             names[name] = None
-            if len(names) > MAX_HOSTS:
+            written += 1
+            if written > MAX_HOSTS:
                 raise HostlistError(f"more than {MAX_HOSTS:,} hosts")
-    if not names:
-        raise HostlistError("no host named")
     return tuple(names)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _split(text: str) -> list[str]:
@@ -44,17 +49,17 @@ def _split(text: str) -> list[str]:
     for char in text:
         depth += {"[": 1, "]": -1}.get(char, 0)
         if depth not in (0, 1):
-            raise HostlistError(f"unbalanced brackets in '{text}'")
+            raise HostlistError(f"unbalanced brackets in '{_short(text)}'")
         if char == "," and depth == 0:
             parts.append(current.strip())
             current = ""
         else:
             current += char
     if depth:
-        raise HostlistError(f"unbalanced brackets in '{text}'")
+        raise HostlistError(f"unbalanced brackets in '{_short(text)}'")
     parts.append(current.strip())
     if any(not p for p in parts):
-        raise HostlistError(f"empty name in '{text}'")
+        raise HostlistError(f"empty name in '{_short(text)}'")
     return parts
 
 
@@ -65,27 +70,29 @@ def _expand_part(part: str) -> Iterable[str]:
     for choice in choices:
         total *= len(choice)
     if total > MAX_HOSTS:
-        raise HostlistError(f"'{part}' names more than {MAX_HOSTS:,} hosts")
+        raise HostlistError(f"'{_short(part)}' names more than {MAX_HOSTS:,} hosts")
     for combination in product(*choices):
         name = "".join(combination)
-        if not _NAME.match(name) or len(name) > 253:
-            raise HostlistError(f"'{name or part}' is not a host name")
+        if not _NAME.fullmatch(name) or len(name) > 253:
+            raise HostlistError(f"'{_short(name or part)}' is not a host name")
         yield name
 
 
 def _ranges(text: str, part: str) -> list[str]:
     names: list[str] = []
     for item in text.split(","):
-        match = _RANGE.match(item.strip())
+        match = _RANGE.fullmatch(item.strip())
         if match is None:
-            raise HostlistError(f"'{item}' in '{part}' is not a number or a range like 001-004")
+            raise HostlistError(f"'{_short(item)}' in '{_short(part)}' is not a number or a range like 001-004")
         low, high, step = match.group(1), match.group(2) or match.group(1), int(match.group(3) or 1)
         if int(high) < int(low):
-            raise HostlistError(f"range '{item}' in '{part}' runs backwards")
+            raise HostlistError(f"range '{_short(item)}' in '{_short(part)}' runs backwards")
         if not step or (int(high) - int(low)) // step >= MAX_HOSTS:
-            raise HostlistError(f"range '{item}' in '{part}' names more than {MAX_HOSTS:,} hosts")
+            raise HostlistError(f"range '{_short(item)}' in '{_short(part)}' names more than {MAX_HOSTS:,} hosts")
         width = len(low) if low.startswith("0") or len(low) == len(high) else 0
         names.extend(str(n).zfill(width) for n in range(int(low), int(high) + 1, step))
+        if len(names) > MAX_HOSTS:
+            raise HostlistError(f"'{_short(part)}' names more than {MAX_HOSTS:,} hosts")
     return names
 
 
@@ -94,7 +101,7 @@ def fold(hosts: Iterable[str]) -> str:
     groups: dict[tuple[str, str, int], list[int]] = {}
     plain: dict[str, None] = {}
     for host in hosts:
-        match = _TRAILING.match(host)
+        match = _TRAILING.fullmatch(host)
         if match is None:
             plain[host] = None
             continue

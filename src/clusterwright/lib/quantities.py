@@ -109,7 +109,7 @@ _LIKELY: Final = {
     "qps": "req/s",
     "tps": "tokens/s",
 }
-_NUMBER: Final = re.compile(r"[+-]?(?:\d{1,3}(?:[,_]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)?(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _MAX_TEXT: Final = 200
 
 
