@@ -165,11 +165,13 @@ class Balance:
 
     def potential(self, name: str) -> float:
         """The most the queue could ever use, if all others were idle."""
-        parent, borrow = self._tree.by_name[name].parent, self.quota(name).borrow
-        if parent is None:
-            return self.subtree(name)
-        reach = self.local(name) + self.potential(parent)
+        borrow, reach = self.quota(name).borrow, self.reach(name)
         return reach if borrow is None else min(self.subtree(name) + borrow, reach)
+
+    def reach(self, name: str) -> float:
+        """The potential that the queue would have without a borrowing limit of its own."""
+        parent = self._tree.by_name[name].parent
+        return self.subtree(name) if parent is None else self.local(name) + self.potential(parent)
 
     def borrows(self, name: str, gpus: float) -> bool:
         """Whether admitting `gpus` more would take the queue over its own guarantee."""

@@ -11,8 +11,8 @@ from clusterwright.model.documents import Document
 from clusterwright.model.economics import Waiver
 from clusterwright.model.findings import Finding, Stage
 from clusterwright.plan.results import Plan
-from clusterwright.review.reviews import Review, WaiverUse
-from clusterwright.review.rulebook import RULES
+from clusterwright.review.reviews import Fate, Review, WaiverUse
+from clusterwright.review.rulebook import RULES, find_rule
 from clusterwright.review.rules import Hit, Rule
 from clusterwright.review.subjects import Subject
 
@@ -56,21 +56,21 @@ def review_document(
 
 
 def _findings(rule: Rule, subject: Subject) -> Iterator[Finding]:
-    owner = subject.architecture.owners.of(rule.area) or ""
     for hit in rule.check(subject):
-        yield _finding(rule, hit, subject, owner)
+        yield _finding(rule, hit, subject)
 
 
-def _finding(rule: Rule, hit: Hit, subject: Subject, owner: str) -> Finding:
+def _finding(rule: Rule, hit: Hit, subject: Subject) -> Finding:
+    area = hit.area or rule.area
     return Finding(
         rule=rule.id,
         severity=rule.severity if hit.severity is None else hit.severity,
-        area=rule.area,
+        area=area,
         path=hit.path,
         place=subject.document.places.of(hit.path),
         message=hit.message,
         action=hit.action or rule.satisfy,
-        owner=owner,
+        owner=subject.architecture.owners.of(area) or "",
         weight=rule.weight if hit.weight is None else hit.weight,
         undecided=hit.undecided,
     )
@@ -104,10 +104,20 @@ def _covers(waiver: Waiver, finding: Finding, today: datetime.date) -> bool:
 
 
 def _use(index: int, waiver: Waiver, covered: int, today: datetime.date) -> WaiverUse:
-    path = f"waivers.{index}"
-    if waiver.rule not in {rule.id for rule in RULES}:
-        return WaiverUse(path, waiver.rule, waiver.reason, waiver.owner, waiver.expires, "unknown rule")
+    return WaiverUse(
+        f"waivers.{index}",
+        waiver.rule,
+        waiver.reason,
+        waiver.owner,
+        waiver.expires,
+        _fate(waiver, covered, today),
+        covered,
+    )
+
+
+def _fate(waiver: Waiver, covered: int, today: datetime.date) -> Fate:
+    if find_rule(waiver.rule) is None:
+        return "unknown rule"
     if waiver.expires < today:
-        return WaiverUse(path, waiver.rule, waiver.reason, waiver.owner, waiver.expires, "expired")
-    state = "applied" if covered else "unused"
-    return WaiverUse(path, waiver.rule, waiver.reason, waiver.owner, waiver.expires, state, covered)
+        return "expired"
+    return "applied" if covered else "unused"

@@ -10,6 +10,8 @@ from clusterwright.model.findings import Finding, Severity, Stage
 
 #: `not ready`: an error; `incomplete`: no error, but a required rule could not be evaluated; `ready`: neither.
 State = Literal["ready", "incomplete", "not ready"]
+#: What became of a waiver; only an applied one hides anything.
+Fate = Literal["applied", "unused", "expired", "unknown rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class WaiverUse:
     reason: str
     owner: str
     expires: datetime.date
-    state: Literal["applied", "unused", "expired", "unknown rule"]
+    state: Fate
     findings: int = 0
 
 

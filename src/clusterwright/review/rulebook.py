@@ -5,10 +5,34 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Final
 
-from clusterwright.review.inputs import workload
+from clusterwright.review.inputs import (
+    acceptance,
+    compute,
+    economics,
+    network,
+    observability,
+    owners,
+    scheduler,
+    security,
+    storage,
+    workload,
+)
 from clusterwright.review.rules import Rule
 
-RULES: Final[tuple[Rule, ...]] = (*workload.RULES,)
+_MODULES: Final = (
+    owners,
+    workload,
+    compute,
+    network,
+    storage,
+    scheduler,
+    observability,
+    security,
+    acceptance,
+    economics,
+)
+
+RULES: Final[tuple[Rule, ...]] = tuple(rule for module in _MODULES for rule in module.RULES)
 BY_ID: Final[dict[str, Rule]] = {rule.id: rule for rule in RULES}
 
 

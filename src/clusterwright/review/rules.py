@@ -31,6 +31,7 @@ class Hit:
         weight: 0 to 100, the rule's when None.
         severity: where this place weighs differently from the rule's severity.
         undecided: the rule could not be evaluated here.
+        area: where this place belongs to another area than the rule.
     """
 
     path: str
@@ -39,6 +40,7 @@ class Hit:
     weight: int | None = None
     severity: Severity | None = None
     undecided: bool = False
+    area: Area | None = None
 
 
 Check = Callable[[Subject], Iterable[Hit]]

@@ -150,7 +150,7 @@ require(
     each_workload,
     {"payload": "what each replica must load, from where, in which time"},
     catches="A workload does not say how its weights reach the GPUs.",
-    why="Cold start is bytes of all concurrent readers over the slowest link; unknown, it surfaces in the first outage.",
+    why="Cold start is bytes of all concurrent readers over the slowest link; unknown, an outage finds it.",
     satisfy="name the durable source, the cache if any, and the allowed time",
     example="payload: {source: object, cache: nvme, within: 90 s}",
     weight=70,
