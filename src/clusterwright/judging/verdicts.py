@@ -175,7 +175,8 @@ def _same_workload(requirement: Requirement, rehearsal: Rehearsal) -> bool:
 def _show_rehearsed(requirement: Requirement, reading: Reading, rehearsal: Rehearsal) -> str:
     kind = "virtual nodes" if rehearsal.devices == "virtual" else "this machine's devices"
     bound = f"{_WORDS[requirement.comparison]} {describe_threshold(requirement)}"
-    return f"{_say(reading.value)} on {kind}, target {bound}"
+    under = "".join(f", {name} {text}" for name, text in reading.conditions)
+    return f"{_say(reading.value)} on {kind}{under}; target {bound}"
 
 
 def cover(verdicts: Iterable[Verdict]) -> Coverage:

@@ -312,7 +312,7 @@ def test_a_rehearsal_has_its_own_column_and_never_makes_a_claim_met() -> None:
     found = verdict(recovery(), rehearsals=(ran,))
     assert found.outcome is Outcome.NOT_MEASURED
     assert found.rehearsal is RehearsalOutcome.PASSED
-    assert found.rehearsed == "3 s on virtual nodes, target at most 15 min"
+    assert found.rehearsed == "3 s on virtual nodes; target at most 15 min"
 
 
 def test_a_slow_rehearsal_does_not_refute_what_depends_on_the_host() -> None:

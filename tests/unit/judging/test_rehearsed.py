@@ -1,0 +1,215 @@
+"""What a rehearsal showed: every way in which tasks or a recovery can be wrong is seen."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from clusterwright.judging.executing import JobReport, Report, compare_execution, parse_report
+from clusterwright.judging.expecting import Expectation, ExpectedJob, ExpectedTask, Unexpected
+from clusterwright.judging.recovering import (
+    LoggedStep,
+    LossObservation,
+    compare_loss,
+    parse_step_log,
+    time_loss,
+)
+from clusterwright.lib.quantities import Quantity
+
+JOB = ExpectedJob("chat-0", "chat", (ExpectedTask("gpu", "n1", 2),), shared_stores=("object",))
+OTHER = ExpectedJob("tune", "tune", (ExpectedTask("gpu", "n1", 1), ExpectedTask("gpu", "n2", 1)))
+BOTH = Expectation((JOB, OTHER))
+
+
+def report(rank: int, node: str, devices: str, pids: tuple[int, ...], local_rank: int = 0, **more: Any) -> Report:
+    members = tuple(enumerate(pids))
+    fields = {"stores": {"object": ""}} | more
+    return Report(node, tuple(devices.split(",")), rank, local_rank, len(pids), pids[rank], members, **fields)
+
+
+CHAT = JobReport((report(0, "n1", "a,b", (10, 11)), report(1, "n1", "a,b", (10, 11), 1)))
+TUNE = JobReport((report(0, "n1", "c", (20, 21)), report(1, "n2", "a", (20, 21))))
+
+
+def failing(chat: JobReport = CHAT, tune: JobReport = TUNE) -> tuple[set[str], float]:
+    checks, reading = compare_execution(BOTH, {"chat-0": chat, "tune": tune})
+    assert isinstance(reading.value, Quantity)
+    return {c.name for c in checks if not c.holds}, reading.value.value
+
+
+def test_tasks_that_land_as_expected_are_all_as_expected() -> None:
+    assert failing() == (set(), 1.0)
+
+
+def with_rank(found: JobReport, rank: int, **fields: Any) -> JobReport:
+    return JobReport(tuple(replace(r, **fields) if r.rank == rank else r for r in found.reports))
+
+
+@pytest.mark.parametrize(
+    ("chat", "tune", "check", "share"),
+    [
+        (JobReport(()), TUNE, "chat-0: every rank reports", 0.5),
+        (JobReport(CHAT.reports[:1]), TUNE, "chat-0: every rank reports", 0.75),
+        (JobReport((*CHAT.reports, CHAT.reports[0])), TUNE, "chat-0: every rank reports", 0.5),
+        (replace(CHAT, unreadable=("Traceback",)), TUNE, "chat-0: every rank reports", 1.0),
+        (with_rank(CHAT, 1, node="n2"), TUNE, "chat-0: nodes", 0.5),
+        (CHAT, with_rank(TUNE, 1, node="n1"), "tune: nodes", 0.0),
+        (with_rank(CHAT, 1, local_rank=0), TUNE, "chat-0: devices", 0.5),
+        (with_rank(CHAT, 1, local_rank=2), TUNE, "chat-0: devices", 0.75),
+        (with_rank(CHAT, 0, devices=("a",)), TUNE, "chat-0: devices", 0.75),
+        (CHAT, with_rank(TUNE, 0, devices=("b",)), "devices given to two jobs at once", 0.25),
+        (with_rank(CHAT, 0, world_size=4), TUNE, "chat-0: membership", 0.75),
+        (with_rank(CHAT, 0, members=((0, 10),)), TUNE, "chat-0: membership", 0.75),
+        (with_rank(CHAT, 0, members=((0, 10), (1, 99))), TUNE, "chat-0: membership", 0.75),
+        (with_rank(CHAT, 0, failure="nobody came"), TUNE, "chat-0: membership", 0.75),
+        (with_rank(CHAT, 0, stores={"object": "not visible"}), TUNE, "chat-0: mounts", 0.75),
+        (with_rank(CHAT, 0, stores={}), TUNE, "chat-0: mounts", 0.75),
+    ],
+)
+def test_what_is_not_as_expected_is_named_and_counted(
+    chat: JobReport, tune: JobReport, check: str, share: float
+) -> None:
+    names, found = failing(chat, tune)
+    assert check in names
+    assert found == share
+
+
+def test_nothing_reported_is_nothing_as_expected() -> None:
+    names, share = failing(JobReport(()), JobReport(()))
+    assert share == 0
+    assert "devices given to two jobs at once" in names
+
+
+def test_replicas_without_a_place_count_as_not_as_expected() -> None:
+    expectation = Expectation((JOB,), (Unexpected("chat", 2, "1 of 2 replicas have a place"),))
+    checks, reading = compare_execution(expectation, {"chat-0": CHAT})
+    assert isinstance(reading.value, Quantity)
+    assert reading.value.value == 0.5
+    assert [c.seen for c in checks if not c.holds] == ["1 of 2 replicas have a place"]
+
+
+def test_a_share_is_unknown_where_the_plan_does_not_say_how_many() -> None:
+    _, reading = compare_execution(Expectation((JOB,), (Unexpected("tune", None, "no layout"),)), {"chat-0": CHAT})
+    assert reading.value is None
+    assert reading.unreadable
+
+
+def test_almost_all_is_not_shown_as_all() -> None:
+    big = ExpectedJob("big", "big", (ExpectedTask("gpu", "n1", 2000),))
+    reports = tuple(
+        Report("n1", tuple(map(str, range(2000))), r, r, 2000, r, tuple((i, i) for i in range(2000)), {})
+        for r in range(1999)
+    )
+    _, reading = compare_execution(Expectation((big,)), {"big": JobReport(reports)})
+    assert str(reading.value) == "99.9%"
+
+
+LINE = {
+    "node": "n1", "devices": ["a"], "rank": 0, "local_rank": 0, "world_size": 1, "pid": 7, "meeting": "",
+    "members": [{"rank": 0, "pid": 7}],
+    "stores": {"object": {"visible": True, "label": "object", "writable": True, "missing": []}},
+}  # fmt: skip
+
+
+def test_a_reporters_line_is_read() -> None:
+    found = parse_report(json.dumps(LINE))
+    assert isinstance(found, Report)
+    assert found.stores == {"object": ""}
+
+
+@pytest.mark.parametrize("line", ["", "null", "[]", "{}", "Traceback (most recent call last):", '{"node": "n1"}'])
+def test_a_line_that_is_no_report_is_kept_as_text(line: str) -> None:
+    assert parse_report(line) == line
+
+
+@pytest.mark.parametrize(
+    ("store", "problem"),
+    [
+        ({"visible": False, "label": "", "writable": False}, "not visible"),
+        ({"visible": True, "label": "nvme", "writable": True}, "is nvme"),
+        ({"visible": True, "label": "object", "writable": False, "why": "Read-only"}, "not writable: Read-only"),
+        ({"visible": True, "label": "object", "writable": True, "missing": ["tune-1"]}, "what tune-1 wrote"),
+    ],
+)
+def test_a_store_that_is_not_as_it_should_be_is_a_problem(store: dict[str, Any], problem: str) -> None:
+    found = parse_report(json.dumps(LINE | {"stores": {"object": store}}))
+    assert isinstance(found, Report)
+    assert problem in found.stores["object"]
+
+
+def steps(epoch: int, first: int, last: int, at_s: float) -> tuple[LoggedStep, ...]:
+    return tuple(LoggedStep(epoch, 0, step, at_s + step) for step in range(first, last + 1))
+
+
+SEEN = LossObservation(
+    nodes=("n1", "n2"),
+    node="n1",
+    killed_at_s=125.5,
+    detected_at_s=126.0,
+    restarted_at_s=127.0,
+    old_epoch=1,
+    new_epoch=2,
+    new_nodes=("n2",),
+    resumed_step=20,
+    written_by=1,
+    log=steps(1, 1, 25, 100.0) + steps(2, 21, 40, 110.0),
+    unreadable=(),
+    final=(1, 2),
+    expected=(1, 2),
+    ended="SUCCEEDED",
+    waits="",
+    interval_s=10.0,
+    steps=40,
+)
+
+
+def wrong(**fields: Any) -> set[str]:
+    return {c.name for c in compare_loss(replace(SEEN, **fields)) if not c.holds}
+
+
+def test_a_good_recovery_passes_and_is_timed() -> None:
+    assert wrong() == set()
+    values = {r.metric: r.value.value for r in time_loss(SEEN) if isinstance(r.value, Quantity)}
+    assert values == {"detection_time": 0.5, "recovery_time": 5.5, "lost_work": 5.5}
+    assert dict(time_loss(SEEN)[2].conditions) == {"checkpoints every": "10 s"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "check"),
+    [
+        ({"detected_at_s": None}, "loss noticed"),
+        ({"new_epoch": None, "waits": "PENDING: HARDWARE_WAIT"}, "job restarted"),
+        ({"new_nodes": ("n1",)}, "lost node excluded"),
+        ({"new_nodes": ()}, "lost node excluded"),
+        ({"log": steps(1, 1, 25, 100.0) + steps(2, 21, 40, 110.0) + steps(1, 26, 26, 200.0)}, "fencing"),
+        ({"log": ()}, "fencing"),
+        ({"unreadable": ("1 0 2",)}, "fencing"),
+        ({"resumed_step": 0}, "resumed from a checkpoint"),
+        ({"resumed_step": None}, "resumed from a checkpoint"),
+        ({"written_by": 2}, "resumed from a checkpoint"),
+        ({"log": steps(1, 1, 25, 100.0) + steps(2, 22, 40, 110.0)}, "every step done, in order"),
+        ({"log": steps(1, 1, 25, 100.0) + steps(2, 21, 39, 110.0)}, "every step done, in order"),
+        ({"final": (1, 3)}, "final state"),
+        ({"final": None, "ended": "FAILED"}, "final state"),
+    ],
+)
+def test_what_must_hold_after_a_loss_is_checked(fields: dict[str, Any], check: str) -> None:
+    assert check in wrong(**fields)
+
+
+def test_a_node_name_that_begins_like_the_lost_one_is_another_node() -> None:
+    assert wrong(new_nodes=("n10",)) == set()
+
+
+def test_what_was_not_seen_has_no_reading() -> None:
+    found = time_loss(replace(SEEN, detected_at_s=None, new_epoch=None, resumed_step=None))
+    assert found == ()
+
+
+def test_a_line_that_is_no_step_is_kept() -> None:
+    found, unreadable = parse_step_log(["1 0 5 12.5", "1 0 6", "x y z w"])
+    assert found == (LoggedStep(1, 0, 5, 12.5),)
+    assert unreadable == ("1 0 6", "x y z w")
