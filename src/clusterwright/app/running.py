@@ -23,7 +23,7 @@ from clusterwright.engines.local.configs import (
 )
 from clusterwright.engines.local.gpus import discover_gpus
 from clusterwright.engines.local.identities import Identity, alive, read_identity, read_stat, send_signal
-from clusterwright.engines.local.layout import Layout, default_state_dir, read_json
+from clusterwright.engines.local.layout import TAG, Layout, default_state_dir, read_json, supervisor_tag
 from clusterwright.engines.local.stopping import MARGIN_S, SWEEP_S, stop_cluster
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import NodeSpec
@@ -130,7 +130,7 @@ def start_cluster(
         _cluster_id(layout), tuple(nodes), tree or QueueTree(), restart_agents, heartbeat_s, heartbeat_timeout_s
     )
     write_config(layout, config)
-    handle = _spawn_supervisor(layout, stop_grace_s, detach=detach)
+    handle = _spawn_supervisor(layout, config.cluster, stop_grace_s, detach=detach)
     try:
         _await_agents(handle, layout, start_timeout_s)
     except BaseException:
@@ -190,7 +190,7 @@ def _known_cluster(layout: Layout) -> str | None:
     return str(found["cluster"]) if isinstance(found, dict) and found.get("cluster") else None
 
 
-def _spawn_supervisor(layout: Layout, grace_s: float, *, detach: bool) -> ClusterHandle:
+def _spawn_supervisor(layout: Layout, cluster: str, grace_s: float, *, detach: bool) -> ClusterHandle:
     command = [*child_command(layout.root, "supervisor", ""), str(grace_s)]
     read_end, write_end = os.pipe()
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -199,11 +199,12 @@ def _spawn_supervisor(layout: Layout, grace_s: float, *, detach: bool) -> Cluste
         (os.POSIX_SPAWN_OPEN, 1, str(layout.log / "supervisor.log"), flags, 0o600),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
+    environment = {k: v for k, v in os.environ.items() if k != TAG} | {TAG: supervisor_tag(cluster)}
     try:
         if not detach:
             os.set_inheritable(read_end, True)
             command.append(str(read_end))
-        pid = os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)
+        pid = os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
     except BaseException:
         os.close(write_end)
         raise

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from clusterwright.engines.local import shim, wire
 from clusterwright.engines.local.identities import Identity, own_identity, read_stat, send_signal
-from clusterwright.engines.local.layout import Layout
+from clusterwright.engines.local.layout import SHIM, Layout
 from clusterwright.engines.local.wire import Message
 
 #: Pause between attempts to reach the control plane.
@@ -193,6 +193,7 @@ class Agent:
             command += [str(write_end), order["workdir"], "--", *order["argv"]]
             environment = {k: v for k, v in os.environ.items() if not k.startswith("CLUSTERWRIGHT_")}
             environment.update(order["env"])
+            environment[SHIM] = "1"
             pid = os.posix_spawn(command[0], command, environment, setsid=True, setsigmask=())
         except BaseException:
             os.close(read_end)

@@ -20,7 +20,7 @@ from clusterwright.engines.local import fences, lifecycles, reaping
 from clusterwright.engines.local.agents import read_exit
 from clusterwright.engines.local.configs import ClusterConfig
 from clusterwright.engines.local.environments import rank_environment
-from clusterwright.engines.local.identities import Identity, alive
+from clusterwright.engines.local.identities import Identity, alive, read_identity
 from clusterwright.engines.local.layout import Layout, agent_tag, attempt_tag
 from clusterwright.engines.local.lifecycles import Action, Change, Started, parse_exit, then
 from clusterwright.engines.local.scheduling import queue_state
@@ -314,7 +314,7 @@ class ControlPlane:
         roots |= {Identity(a.pid, a.starttime) for a in attempt.lost}
         tags = [attempt_tag(self.config.cluster, job, attempt.epoch)]
         tags += [agent_tag(self.config.cluster, a.node, a.boot) for a in attempt.lost]
-        return reaping.Quarry(tuple(tags), frozenset(roots))
+        return reaping.Quarry(tuple(tags), frozenset(roots), read_identity(self.layout, "supervisor"))
 
     def _stop_on_error(self, task: asyncio.Task[None]) -> None:
         """A bug in a background task ends the process: the supervisor starts a fresh one from the stored state."""

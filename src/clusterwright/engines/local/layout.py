@@ -21,6 +21,8 @@ from typing import Any, Final
 
 #: Name of the environment variable by which every process of a cluster is found again.
 TAG: Final = "CLUSTERWRIGHT_TAG"
+#: Set in the environment of shims only; they take it out for the rank.
+SHIM: Final = "CLUSTERWRIGHT_SHIM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,11 @@ def read_json(path: Path) -> Any:
 def cluster_tag(cluster: str) -> str:
     """Prefix of every tag of a cluster."""
     return f"{cluster}/"
+
+
+def supervisor_tag(cluster: str) -> str:
+    """Tag of the supervisor, and of what it has forked but not yet turned into another process."""
+    return f"{cluster}/supervisor/"
 
 
 def attempt_tag(cluster: str, job: str, epoch: int) -> str:

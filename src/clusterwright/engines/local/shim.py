@@ -87,6 +87,7 @@ def _start(directory: str, workdir: str, argv: list[str], prctl: Callable[..., i
 
 def _become(directory: str, workdir: str, argv: list[str], prctl: Callable[..., int], shim: int) -> None:
     os.setsid()
+    os.environ.pop("CLUSTERWRIGHT_SHIM", None)
     for name, number in (("stdout.log", 1), ("stderr.log", 2)):
         file = os.open(os.path.join(directory, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(file, number)

@@ -37,9 +37,11 @@ from clusterwright.lib.errors import Unavailable
 _log = logging.getLogger(__name__)
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
-#: First and longest pause before a process that keeps dying is started again; reset once it has lived so long.
+#: First and longest pause before a process that keeps dying is started again, doubled each time in between.
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 5.0
+#: A process that lived so long did not die of its own start: its next start does not wait.
+STABLE_S: Final = 1.0
 #: How often adopted processes, which are not children, are looked at.
 LOOK_S: Final = 0.25
 
@@ -127,7 +129,7 @@ class Supervisor:
             child.identity = read_identity(self._layout, child.name)
         kept = {c.identity for c in self._agents}
         quarry = reaping.Quarry((f"{cluster_tag(self._config.cluster)}agent/",))
-        for identity in set(reaping.find(quarry)) - kept:
+        for identity in {f.identity for f in reaping.find(quarry)} - kept:
             if self._is_agent(identity):
                 send_signal(identity, signal.SIGKILL)
 
@@ -150,7 +152,7 @@ class Supervisor:
     def _on_death(self, child: _Child, now: float) -> None:
         _log.warning("%s (pid %s) is gone", child.name, child.identity and child.identity.pid)
         child.identity = None
-        child.pause = FIRST_PAUSE_S if now - child.started > LONGEST_PAUSE_S else min(child.pause * 2, LONGEST_PAUSE_S)
+        child.pause = FIRST_PAUSE_S if now - child.started > STABLE_S else min(child.pause * 2, LONGEST_PAUSE_S)
         child.due = now + child.pause
 
     def _start(self, child: _Child, now: float) -> None:
