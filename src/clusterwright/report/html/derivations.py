@@ -1,0 +1,61 @@
+"""Numbers of the plan with their origin and, unfolded, the tree they were computed from.
+
+A tree that was unfolded once on the page is linked from then on: a page holds every derivation once, and stays small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from clusterwright.lib.figures import Figure
+from clusterwright.report.html.elements import Child, Html, fold, h
+from clusterwright.report.html.words import figure_words, origin_badge
+
+_DEPTH = 12
+
+
+class Derivations:
+    """What one page has already derived."""
+
+    def __init__(self) -> None:
+        self._anchors: dict[tuple[str, float, str], str] = {}
+
+    def ledger(self, rows: Iterable[tuple[Child, Figure | None]], *, strong: bool = False) -> Html:
+        """Lines of name, value and origin badge, each unfolding its derivation; rows without a figure are left out."""
+        lines = [self.line(name, figure) for name, figure in rows if figure is not None]
+        return h("div", lines, cls="ledger strong" if strong else "ledger") if lines else Html("")
+
+    def line(self, name: Child, figure: Figure) -> Html:
+        """One number: what it is, value with unit, origin; its tree on click."""
+        summary = (
+            h("span", name, cls="name"),
+            h("span", figure_words(figure), cls="value"),
+            origin_badge(figure.origin),
+        )
+        return fold(summary, h("ul", self._node(figure, 0), cls="tree"))
+
+    def _node(self, figure: Figure, level: int) -> Html:
+        key = (figure.name, figure.value, figure.basis)
+        head: list[Child] = [
+            h("span", figure.name, cls="mono"),
+            " = ",
+            h("b", figure_words(figure)),
+            " ",
+            origin_badge(figure.origin),
+        ]
+        if figure.band:
+            head.append(h("span", f" band ×{figure.band[0]:g} to ×{figure.band[1]:g}", cls="soft"))
+        if figure.is_leaf:
+            return h("li", head, h("span", figure.basis, cls="formula"))
+        if key in self._anchors:
+            return h("li", head, " ", h("a", "derived elsewhere", href=f"#{self._anchors[key]}"))
+        anchor = f"f{len(self._anchors) + 1}"
+        self._anchors[key] = anchor
+        inputs: Sequence[Figure] = figure.inputs if level < _DEPTH else ()
+        below = h("ul", (self._node(i, level + 1) for i in inputs)) if inputs else None
+        return h("li", head, h("span", f"= {figure.basis}", cls="formula"), below, id=anchor)
+
+
+def inline_figure(figure: Figure) -> Html:
+    """A number in running text or a table cell: value with unit and its badge."""
+    return h("span", h("b", figure_words(figure)), " ", origin_badge(figure.origin))

@@ -1,0 +1,216 @@
+"""Load, speed, payload and checkpoints of each workload: the numbers, each beside what it must reach."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.lib.figures import Figure
+from clusterwright.plan.results import (
+    CheckpointPlan,
+    LinkPlan,
+    PayloadPlan,
+    Plan,
+    ServicePlan,
+    TrainingPlan,
+    Unplanned,
+    WorkloadPlan,
+)
+from clusterwright.report.html.derivations import Derivations
+from clusterwright.report.html.elements import Child, Html, fold, h, markup
+
+Row = tuple[Child, Figure | None]
+_LINKS: Final = {"source": "Source", "network": "Network", "cache": "Cache"}
+
+
+def render_loads(plan: Plan, derivations: Derivations) -> Html:
+    """Service or training, capacity, payload chain and checkpoints of every workload; "" when nothing was planned."""
+    return markup(
+        (_workload(w, derivations) for w in plan.workloads), _together(plan, derivations), _network(plan, derivations)
+    )
+
+
+def _workload(workload: WorkloadPlan, derivations: Derivations) -> Html:
+    parts = [
+        _speed(workload, derivations),
+        _payload(workload.payload, derivations) if isinstance(workload.payload, PayloadPlan) else Html(""),
+        _checkpoint(workload.checkpoint, derivations) if isinstance(workload.checkpoint, CheckpointPlan) else Html(""),
+    ]
+    if not any(parts):
+        return Html("")
+    kind = {"inference": "serving", "training": "training"}.get(workload.kind, "")
+    return markup(h("h3", workload.name, h("span", f" {kind}", cls="soft")), parts)
+
+
+def _speed(workload: WorkloadPlan, derivations: Derivations) -> Html:
+    rows: list[Row] = []
+    if isinstance(workload.service, ServicePlan):
+        rows += _service(workload.service)
+    if isinstance(workload.training, TrainingPlan):
+        rows += _training(workload.training)
+    capacity = workload.capacity
+    if capacity is not None and not isinstance(capacity, Unplanned):
+        rows += [
+            ("target work", capacity.target_work),
+            ("useful work of one GPU in a month", capacity.useful_per_gpu_month),
+            ("GPU-months that the target needs", capacity.gpu_months),
+        ]
+    return derivations.ledger(rows)
+
+
+def _service(service: ServicePlan) -> list[Row]:
+    rate = service.replica_rate
+    rows: list[Row] = [
+        ("declared load", service.rate),
+        ("what one replica carries within the targets", rate if isinstance(rate, Figure) else None),
+        ("capacity of the placed replicas", service.capacity),
+        ("requests in flight per replica", service.in_flight),
+        (_beside("time to first token, mean", service.ttft_target), service.ttft),
+        (_beside("time per output token, mean", service.tpot_target), service.tpot),
+    ]
+    return rows
+
+
+def _training(training: TrainingPlan) -> list[Row]:
+    speed = training.tokens_per_s
+    late = (
+        {True: " (met)", False: " (missed)"}.get(training.meets_deadline, "")
+        if training.meets_deadline is not None
+        else ""
+    )
+    target = f"wall time to the target{late}"
+    return [
+        ("tokens per second while it runs", speed if isinstance(speed, Figure) else None),
+        ("step", training.step_time),
+        ("mean time between failures that stop it", training.mttf),
+        ("share of wall time that moves it forward", training.goodput),
+        (target, training.time_to_target),
+        ("deadline", training.deadline),
+        ("GPU-hours of that time", training.gpu_hours),
+    ]
+
+
+def _beside(said: str, target: tuple[str, Figure] | None) -> str:
+    return f"{said} (target {target[0].replace('_', ' ')} {target[1]})" if target else said
+
+
+def _payload(payload: PayloadPlan, derivations: Derivations) -> Html:
+    stops = [_stop(link, payload) for link in payload.links]
+    stops.append(h("li", h("div", h("b", "Replicas"), f"{payload.readers} × {payload.size}", cls="stop")))
+    return markup(
+        h("h4", "Payload: what every replica must load"),
+        h("p", _payload_words(payload)),
+        h("ol", stops, cls="chain", aria_label="The way of the payload"),
+        _folded(
+            "Payload",
+            derivations,
+            [
+                ("required rate", payload.required_rate),
+                *((f"{_LINKS[link.kind].lower()} {link.path}", link.rate) for link in payload.links),
+                ("time from the source", payload.time),
+                ("time from the cache", payload.time_cached),
+                ("start of the engine", payload.startup),
+                ("cold start from the source", payload.cold_start),
+                ("cold start from the cache", payload.cold_start_cached),
+                ("declared cold start", payload.target),
+            ],
+        ),
+        _unknown(payload.unknown),
+    )
+
+
+def _folded(title: str, derivations: Derivations, rows: list[Row]) -> Html:
+    summary = (f"{title} ", h("span", "every number with its derivation", cls="soft"))
+    return fold(summary, derivations.ledger(rows), cls="fold")
+
+
+def _payload_words(payload: PayloadPlan) -> Child:
+    readers = "1 reader needs" if payload.readers.value == 1 else f"{payload.readers} readers need"
+    rate = f"{readers} {payload.size} each within {payload.within}: {payload.required_rate}."
+    if payload.meets_rate is None:
+        return f"{rate} Whether the way carries that is unknown."
+    if payload.meets_rate:
+        return (f"{rate} Every known link from the source carries that.", _cold_words(payload))
+    binding = payload.binding
+    carries = f"The way carries only {binding.rate}." if binding else "The way does not carry that."
+    return (rate, " ", h("b", carries), _cold_words(payload))
+
+
+def _cold_words(payload: PayloadPlan) -> str:
+    if payload.cold_start is None:
+        return ""
+    beside = f", target {payload.target}" if payload.target is not None else ""
+    missed = ", missed" if payload.meets_target is False else ""
+    return f" Cold start from the source {payload.cold_start}{beside}{missed}."
+
+
+def _stop(link: LinkPlan, payload: PayloadPlan) -> Html:
+    binding = payload.binding is not None and link.path == payload.binding.path and link.kind == payload.binding.kind
+    enough = "" if link.enough else ", not enough"
+    note = h("em", f" binding{enough}") if binding else enough
+    return h(
+        "li",
+        h(
+            "div",
+            h("b", f"{_LINKS[link.kind]} {link.path.rpartition('.')[2]}"),
+            f"{link.rate}, {link.time}",
+            note,
+            cls="stop binding" if binding else "stop",
+        ),
+    )
+
+
+def _checkpoint(checkpoint: CheckpointPlan, derivations: Derivations) -> Html:
+    return markup(
+        h("h4", f"Checkpoints, {checkpoint.mode}hronous"),
+        derivations.ledger(
+            [
+                ("size of one checkpoint", checkpoint.size),
+                ("declared interval", checkpoint.every),
+                ("time to write", checkpoint.write_time),
+                (_limit("stall per checkpoint", checkpoint.stall_within, checkpoint.meets_stall), checkpoint.stall),
+                ("share of wall time stalled", checkpoint.stall_share),
+                (_limit("restore", checkpoint.restore_within, checkpoint.meets_restore), checkpoint.restore),
+                ("best interval by Young", checkpoint.young),
+                ("best interval by Daly", checkpoint.daly),
+                ("share of time lost at the declared interval", checkpoint.waste),
+                ("share of time lost at the best interval", checkpoint.best_waste),
+                (
+                    _limit("most work lost by one failure", checkpoint.lost_work_target, checkpoint.meets_lost_work),
+                    checkpoint.lost_work,
+                ),
+            ]
+        ),
+        _unknown(checkpoint.unknown),
+    )
+
+
+def _limit(said: str, limit: Figure | None, holds: bool | None) -> str:
+    if limit is None:
+        return said
+    verdict = {True: ", planned to hold", False: ", does not hold"}[holds] if holds is not None else ""
+    return f"{said} (at most {limit}{verdict})"
+
+
+def _unknown(unknown: tuple[Unplanned, ...]) -> Html:
+    if not unknown:
+        return Html("")
+    return h("ul", (h("li", "Unknown: ", u.reason) for u in unknown), cls="small")
+
+
+def _together(plan: Plan, derivations: Derivations) -> Html:
+    if plan.payload_rate is None:
+        return Html("")
+    return markup(
+        h("h3", "All workloads loading at once"),
+        derivations.ledger([("rate that storage and network must deliver", plan.payload_rate)]),
+    )
+
+
+def _network(plan: Plan, derivations: Derivations) -> Html:
+    rows: list[Row] = []
+    for c in plan.network.collectives:
+        where = f"{c.operation} over {c.nodes} node{'s' if c.nodes != 1 else ''} of {c.pool}"
+        rows += [(f"{where}: bound, more is invalid evidence", c.bound), (f"{where}: reference", c.reference)]
+    if not rows and not plan.network.unknown:
+        return Html("")
+    return markup(h("h3", "Collectives, bus bandwidth"), derivations.ledger(rows), _unknown(plan.network.unknown))
