@@ -18,7 +18,7 @@ from clusterwright.app.stages import Stage, Tell, queue_tree, virtual_nodes
 from clusterwright.engines.local.layout import Layout, cluster_tag, read_json
 from clusterwright.engines.local.reaping import Quarry, find
 from clusterwright.judging.expecting import expect_jobs
-from clusterwright.lib.errors import ClusterwrightError, Unavailable
+from clusterwright.lib.errors import ClusterwrightError, Interrupted, Unavailable
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.evidence import Check, Rehearsal, RehearsalOutcome
 from clusterwright.plan.results import Plan
@@ -49,11 +49,21 @@ def rehearse(name: str, architecture: Architecture, plan: Plan, directory: Path,
         found = (
             executing.rehearse_execution(stage) if name == executing.NAME else losing.rehearse_loss(architecture, stage)
         )
+    except (Interrupted, KeyboardInterrupt):
+        _stop_whatever_runs(directory)
+        raise
     except ClusterwrightError as error:
         # The engine itself did not do its part: that says nothing about the declared cluster.
         found = not_run(name, f"the embedded engine could not rehearse it: {error}")
     found = _with_leftovers(found, directory)
     return replace(found, seconds=time.monotonic() - began_s, log_directory=str(directory))
+
+
+def _stop_whatever_runs(directory: Path) -> None:
+    """End the cluster there, also one that lost its owner or was interrupted while it started."""
+    state = directory / "state"
+    if Layout(state).config.exists():
+        stop(state, grace_s=0.0)
 
 
 def _with_leftovers(found: Rehearsal, directory: Path) -> Rehearsal:
@@ -62,7 +72,7 @@ def _with_leftovers(found: Rehearsal, directory: Path) -> Rehearsal:
     left = find(Quarry((cluster_tag(str(cluster["cluster"])),))) if isinstance(cluster, dict) else []
     check = Check("no process left", "0", str(len(left)), holds=not left)
     if left:
-        numbers = ", ".join(str(i.pid) for i in left[:8])
+        numbers = ", ".join(str(f.identity.pid) for f in left[:8])
         return replace(
             found,
             outcome=RehearsalOutcome.FAILED,
@@ -100,9 +110,7 @@ def clear(directory: Path) -> None:
     """
     if not directory.exists():
         return
-    state = directory / "state"
-    if Layout(state).config.exists():
-        stop(state, grace_s=0.0)
+    _stop_whatever_runs(directory)
     try:
         shutil.rmtree(directory)
     except OSError as error:

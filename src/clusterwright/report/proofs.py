@@ -102,6 +102,10 @@ class Proof:
         """Rehearsals that ended like this."""
         return tuple(r for r in self.rehearsals if r.outcome is outcome)
 
+    def rehearsals_that_ran(self) -> tuple[Rehearsal, ...]:
+        """Rehearsals that took place, whatever they showed."""
+        return tuple(r for r in self.rehearsals if r.outcome is not RehearsalOutcome.NOT_RUN)
+
 
 def rank_assumptions(plan: Plan) -> tuple[Assumption, ...]:
     """What the plan's headline figures rest on, largest effect first."""
