@@ -1,0 +1,144 @@
+"""Rehearsals that pass, fail and do not take place, with real processes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterwright.app.judging import judge_document
+from clusterwright.app.rehearsing import MAX_NODES, NAMES, rehearse
+from clusterwright.model.documents import Document
+from clusterwright.model.evidence import Outcome, Rehearsal, RehearsalOutcome
+from clusterwright.model.parsing import Source, parse_architecture
+from clusterwright.plan.results import Assignment, Layout, NetworkPlan, Plan, PoolPlan, Unplanned, WorkloadPlan
+
+pytestmark = pytest.mark.local
+
+SERVE = "{engine: vllm 0.11, precision: fp8, in: 100 tokens, out: 100 tokens, rate: 1 req/s}"
+TRAIN = "{framework: torchtitan 0.2, precision: bf16, sequence: 100 tokens, global_batch: 8, gpus: 2}"
+EXECUTION, LOSS = NAMES
+
+
+def document(workloads: str, nodes: str = "n[1-2]", queues: str = "{}") -> Document:
+    return parse_architecture(
+        Source(
+            "small.yaml",
+            f"""
+apiVersion: clusterwright/v1alpha1
+cluster: small
+pools: {{gpu: {{nodes: "{nodes}"}}}}
+workloads: {workloads}
+scheduling: {{engine: slurm, queues: {queues}}}
+storage: {{stores: {{lustre: {{kind: file, durable: true}}}}, uses: {{outputs: lustre}}}}
+acceptance:
+  requirements:
+    lands: {{metric: tasks_as_expected, at_least: 100%, scope: {{of: pool, pool: gpu}}}}
+""",
+        )
+    )
+
+
+def planned(
+    name: str, *places: tuple[int, str, int], wanted: int | None = None, kind: Any = "training"
+) -> WorkloadPlan:
+    """A workload with `gpus` GPUs of `node` for each (replica, node, gpus)."""
+    replicas = len({p[0] for p in places})
+    layout = Layout(dp=sum(g for r, _, g in places if r == 0) or 1)
+    placement = tuple(Assignment(name, r, "gpu", node, tuple(range(gpus))) for r, node, gpus in places)
+    nothing = Unplanned(f"workloads.{name}", "not the question")
+    return WorkloadPlan(name, kind, "m", "gpu", "g", layout, wanted or replicas, replicas, nothing, (), placement)
+
+
+def plan(*workloads: WorkloadPlan, nodes: tuple[str, ...] = ("n1", "n2"), gpus: int = 2) -> Plan:
+    pool = PoolPlan("gpu", nodes, "g", gpus, gpus, 0)
+    return Plan("small", workloads, (pool,), NetworkPlan(), None, Unplanned("economics", "not the question"))
+
+
+def run(name: str, of: Document, by: Plan, directory: Path) -> tuple[Rehearsal, list[str]]:
+    told: list[str] = []
+    return rehearse(name, of.architecture, by, directory / name, told.append), told
+
+
+def test_a_gang_over_both_nodes_is_scheduled_as_planned(tmp_path: Path) -> None:
+    made = document(f"{{tune: {{model: m, train: {TRAIN}}}}}")
+    found, told = run(EXECUTION, made, plan(planned("tune", (0, "n1", 2), (0, "n2", 2))), tmp_path)
+    assert found.outcome is RehearsalOutcome.PASSED, found
+    assert {c.name for c in found.checks} >= {"tune: mounts", "tune: membership", "no process left"}
+    assert all(c.holds for c in found.checks)
+    assert any("4 of 4 ranks report from n1, n2" in t for t in told)
+    assert found.devices == "virtual"
+
+
+def test_a_gang_that_needs_every_node_does_not_survive_one(tmp_path: Path) -> None:
+    made = document(f"{{tune: {{model: m, train: {TRAIN}}}}}")
+    found, _ = run(LOSS, made, plan(planned("tune", (0, "n1", 2), (0, "n2", 2))), tmp_path)
+    assert found.outcome is RehearsalOutcome.FAILED
+    assert "job restarted" in found.reason
+    assert "PENDING" in found.reason
+    assert {r.metric for r in found.readings} == {"detection_time"}, "there is no recovery to time"
+
+
+def test_a_service_stands_in_where_nothing_trains(tmp_path: Path) -> None:
+    made = document(f"{{chat: {{model: m, serve: {SERVE}}}}}")
+    found, _ = run(LOSS, made, plan(planned("chat", (0, "n1", 2), (1, "n2", 2), kind="inference")), tmp_path)
+    assert found.outcome is RehearsalOutcome.PASSED, found
+    assert found.workload == "chat"
+    assert {r.metric for r in found.readings} == {"detection_time", "recovery_time"}
+    assert "no workload trains" in found.reason
+
+
+def test_a_quota_that_keeps_a_replica_out_refutes_the_claim(tmp_path: Path) -> None:
+    queues = "{online: {guarantee: {gpu: 2}, borrow: {gpu: 0}}}"
+    made = document(f"{{chat: {{model: m, queue: online, serve: {SERVE}}}}}", queues=queues)
+    placed = plan(planned("chat", (0, "n1", 2), (1, "n2", 2), kind="inference"))
+    found, _ = run(EXECUTION, made, placed, tmp_path)
+    assert found.outcome is RehearsalOutcome.FAILED
+    assert "chat-1: every rank reports" in found.reason
+    assert any("online" in c.seen for c in found.checks if not c.holds), "the queue's own reason is shown"
+    verdicts, coverage = judge_document(made, placed, [found], now=datetime.now(UTC))
+    lands = next(v for v in verdicts if v.id == "lands")
+    assert lands.outcome is Outcome.NOT_MET
+    assert "50.0%" in lands.reason
+    assert coverage.not_met == 1
+
+
+def test_a_queue_that_takes_no_jobs_is_said(tmp_path: Path) -> None:
+    made = document(f"{{chat: {{model: m, queue: other, serve: {SERVE}}}}}", queues="{online: {guarantee: {gpu: 2}}}")
+    placed = plan(planned("chat", (0, "n1", 2), kind="inference"))
+    for name in NAMES:
+        found, _ = run(name, made, placed, tmp_path)
+        assert found.outcome is RehearsalOutcome.FAILED
+        assert any("other" in text for text in (found.reason, *(c.seen for c in found.checks)))
+
+
+def test_what_the_plan_cannot_place_is_not_rehearsed_as_if_it_were_there(tmp_path: Path) -> None:
+    made = document(f"{{chat: {{model: m, serve: {SERVE}}}}}")
+    found, _ = run(EXECUTION, made, plan(planned("chat", (0, "n1", 2), wanted=2, kind="inference")), tmp_path)
+    assert found.outcome is RehearsalOutcome.FAILED
+    assert "1 of 2 replicas have a place" in found.reason
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cluster_too_large_for_one_machine_is_not_rehearsed(tmp_path: Path, name: str) -> None:
+    nodes = tuple(f"n{i}" for i in range(1, MAX_NODES + 2))
+    made = document(f"{{tune: {{model: m, train: {TRAIN}}}}}", nodes=f"n[1-{MAX_NODES + 1}]")
+    found, _ = run(name, made, plan(planned("tune", (0, "n1", 2)), nodes=nodes), tmp_path)
+    assert found.outcome is RehearsalOutcome.NOT_RUN
+    assert found.reason.startswith("scope too small")
+
+
+def test_a_file_without_workloads_has_nothing_to_rehearse(tmp_path: Path) -> None:
+    found, _ = run(EXECUTION, document("{}"), plan(), tmp_path)
+    assert found.outcome is RehearsalOutcome.NOT_RUN
+    assert "no workload" in found.reason
+
+
+def test_an_engine_that_cannot_start_refutes_nothing(tmp_path: Path) -> None:
+    made = document(f"{{tune: {{model: m, train: {TRAIN}}}}}")
+    (tmp_path / EXECUTION).write_text("a file where the state should be")
+    found, _ = run(EXECUTION, made, plan(planned("tune", (0, "n1", 2))), tmp_path)
+    assert found.outcome is RehearsalOutcome.NOT_RUN
+    assert "could not rehearse" in found.reason
