@@ -7,6 +7,7 @@ silently wins. A flag is written to win, so it replaces.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
@@ -75,12 +76,19 @@ def _override(tree: MappingNode, override: str) -> MappingNode:
     path = path.strip()
     if not equals or not path or not all(path.split(".")):
         raise _fault("", f"'{override}' is no override", "write --set PATH=VALUE, such as --set pools.gpu.spares=1")
-    node = read_nodes(Source(OVERRIDE, text), located=False)
+    node = _read_value(path, text)
     if isinstance(node, ScalarNode) and node.value is None:
         node = None
     changed = _write(tree, path, path, node)
     assert isinstance(changed, MappingNode)
     return changed
+
+
+def _read_value(path: str, text: str) -> Node | None:
+    try:
+        return read_nodes(Source(OVERRIDE, text), located=False)
+    except InvalidInput as error:
+        raise InvalidInput(*(replace(problem, path=path) for problem in error.problems)) from None
 
 
 def _write(at: Node, rest: str, path: str, value: Node | None) -> Node:

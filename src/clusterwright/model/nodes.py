@@ -7,6 +7,7 @@ Source: YAML 1.2.2; merge keys (`<<`) as in the YAML 1.1 merge type, https://yam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
@@ -26,13 +27,15 @@ from ruamel.yaml.events import (
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.model.scalars import Value, resolve_scalar
 from clusterwright.model.sources import Source, checked_source
-from clusterwright.model.syntax import plain_words
+from clusterwright.model.syntax import place_of, plain_words
 
 #: Values after all aliases are expanded. The largest architecture we know has under 5,000.
 MAX_NODES: Final = 100_000
 #: Levels of nesting. The file format itself needs seven.
 MAX_DEPTH: Final = 40
 
+_LONG_TEXT: Final = 100_000
+_LONG_TAG: Final = re.compile(r"![^\s!]{1000}")
 _STANDARD_TAGS: Final = {f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null", "map", "seq")}
 _TEXT_TAGS: Final = ("!", "tag:yaml.org,2002:str")
 
@@ -92,6 +95,7 @@ def read_nodes(source: Source, *, located: bool = True) -> Node | None:
         InvalidInput: with every fault found, located; a fault of syntax ends the reading.
     """
     source = checked_source(source)
+    _refuse_long_tag(source)
     composer = _Composer(source, located)
     try:
         for event in YAML(typ="safe", pure=True).parse(source.text):
@@ -99,7 +103,7 @@ def read_nodes(source: Source, *, located: bool = True) -> Node | None:
     except _Stop:
         pass
     except MarkedYAMLError as error:
-        composer.fault(error.problem_mark or error.context_mark, *plain_words(error))
+        composer.fault(place_of(error), *plain_words(error))
     except YAMLError as error:
         composer.fault(None, str(error).splitlines()[0])
     except (ValueError, IndexError, TypeError, AttributeError, AssertionError, KeyError, OverflowError) as error:
@@ -108,6 +112,13 @@ def read_nodes(source: Source, *, located: bool = True) -> Node | None:
     if composer.problems:
         raise InvalidInput(*composer.problems)
     return composer.root
+
+
+def _refuse_long_tag(source: Source) -> None:
+    """The parser needs time with the square of a tag's length; none is supported, so a long one is refused first."""
+    found = _LONG_TAG.search(source.text) if len(source.text) > _LONG_TEXT else None
+    if found is not None:
+        raise InvalidInput(Problem(source.place_at(found.start()), "", "a very long tag", "tags are not supported"))
 
 
 class _Stop(Exception):
@@ -205,7 +216,13 @@ class _Composer:
         return replace(self._anchors[name], place=place)
 
     def _open(self, opened: _Open) -> None:
+        self._check_depth(opened.place, 1)
         self._stack.append(opened)
+
+    def _check_depth(self, place: Place, levels: int) -> None:
+        if len(self._stack) + levels > MAX_DEPTH:
+            self._problem(place, f"nested deeper than {MAX_DEPTH} levels")
+            raise _Stop
 
     def _add(self, node: Node, anchor: str | None) -> None:
         self._last = node.place
@@ -213,9 +230,7 @@ class _Composer:
         if self._nodes > MAX_NODES:
             self._problem(node.place, f"more than {MAX_NODES:,} values, aliases expanded")
             raise _Stop
-        if len(self._stack) + node.depth > MAX_DEPTH:
-            self._problem(node.place, f"nested deeper than {MAX_DEPTH} levels")
-            raise _Stop
+        self._check_depth(node.place, node.depth)
         if anchor is not None:
             if anchor in self._anchors:
                 self._problem(node.place, f"the anchor &{anchor} is defined twice")

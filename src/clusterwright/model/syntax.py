@@ -30,8 +30,22 @@ _TABLE: Final[tuple[tuple[tuple[str, str], tuple[str, str]], ...]] = (
     (("scanning an alias", ""), ("a value starts with '*', which marks an alias", _QUOTE)),
     (("", "expected <document start>"), ("this does not belong to the text above", "check its indentation")),
     (("", "block sequence entries"), ("a '- ' that cannot stand here", "start the list on a line of its own")),
+    (("", "expected the node content"), ("a value is missing, or a bracket is not closed", "check [ ] and { } here")),
     (("block scalar", ""), ("a '|' or '>' that starts no block of text", _QUOTE)),
 )
+
+
+#: Contexts whose start says more than the place where the parser gave up.
+_FROM_THE_START: Final = ("simple key", "quoted scalar", "flow mapping", "flow sequence")
+
+
+def place_of(error: Any) -> Any:
+    """The parser's mark that helps most, or None when the error has none."""
+    context = str(error.context or "")
+    if error.context_mark is not None and any(part in context for part in _FROM_THE_START):
+        escape = "escape" in str(error.problem or "")
+        return error.problem_mark if escape else error.context_mark
+    return error.problem_mark or error.context_mark
 
 
 def plain_words(error: Any) -> tuple[str, str]:

@@ -1,0 +1,99 @@
+"""The published JSON Schema: valid itself, accepts what the parser accepts, refuses wrong shapes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+from ruamel.yaml import YAML
+
+from clusterwright.model.architecture import Architecture
+from clusterwright.model.parsing import parse_architecture
+from clusterwright.model.schema import DIALECT, file_schema
+from clusterwright.model.sources import Source
+from clusterwright.model.suggestions import keys_of, sections
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/cluster.yaml"))
+SCHEMA = file_schema()
+HEAD = "apiVersion: clusterwright/v1alpha1\ncluster: c\n"
+
+
+def plain(text: str) -> Any:
+    """The text as an editor's YAML server sees it: YAML 1.2 without our places, dates as text."""
+    return json.loads(json.dumps(YAML(typ="safe", pure=True).load(text), default=str))
+
+
+def errors_of(text: str) -> list[str]:
+    return [path for e in Draft202012Validator(SCHEMA).iter_errors(plain(text)) for path in deepest(e)]
+
+
+def deepest(error: ValidationError) -> list[str]:
+    """Where the error and the alternatives that failed below it stand."""
+    return [error.json_path] + [path for inner in error.context or () for path in deepest(inner)]
+
+
+def test_it_is_a_valid_schema_of_its_draft() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == DIALECT
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda f: f.parent.name)
+def test_it_accepts_every_example(file: Path) -> None:
+    assert errors_of(file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD,
+        "apiVersion: clusterwright/v1alpha1\ncluster: {name: c, power: 8 kW}\n",
+        HEAD + "software: {kubernetes: 1.30}\n",
+        HEAD + "fabric:\nowners: {default: me}\n",
+        HEAD + "waivers: [{rule: r, reason: w, owner: o, expires: 2026-12-31}]\n",
+        HEAD + "acceptance: {requirements: {a: {metric: xid_errors, at_most: 0}}}\n",
+        HEAD + "acceptance: {requirements: {a: {metric: busbw, at_least: 400 GB/s}}}\n",
+        HEAD + "pools: {a: {nodes: 'n[1-2]', price: $2.40/GPU-h}}\n",
+        HEAD + "workloads: {w: {model: m, gpus: [a], payload: {source: s, within: 1 s, artifacts: [weights]}}}\n",
+    ],
+)
+def test_it_accepts_short_forms_as_the_parser_does(text: str) -> None:
+    assert errors_of(text) == []
+    parse_architecture(Source("f", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (HEAD + "pols: {}\n", "$"),
+        ("cluster: c\n", "$"),
+        ("apiVersion: v2\ncluster: c\n", "$.apiVersion"),
+        (HEAD + "pools: {a: {nodes: n1, sharring: none}}\n", "$.pools.a"),
+        (HEAD + "pools: {a: {nodes: n1, sharing: migg}}\n", "$.pools.a.sharing"),
+        (HEAD + "pools: {a: {nodes: n1, spares: -1}}\n", "$.pools.a.spares"),
+        (HEAD + "pools: {a: {nodes: n1, mixed: yes}}\n", "$.pools.a.mixed"),
+        (HEAD + "pools: {a: {shape: s}}\n", "$.pools.a"),
+        (HEAD + "workloads: {w: {model: ''}}\n", "$.workloads.w.model"),
+        (HEAD + "workloads: {w: {model: m, gpus: h100}}\n", "$.workloads.w.gpus"),
+        (HEAD + "economics: {term: 6}\n", "$.economics.term"),
+        (HEAD + "economics: {term: six months}\n", "$.economics.term"),
+        (HEAD + "acceptance: {requirements: {a: {metric: buzbw}}}\n", "$.acceptance.requirements.a.metric"),
+    ],
+)  # fmt: skip
+def test_it_refuses_wrong_shapes_at_their_path(text: str, path: str) -> None:
+    assert path in errors_of(text)
+
+
+def test_every_key_has_a_description() -> None:
+    for name, section in [("", SCHEMA), *SCHEMA["$defs"].items()]:
+        for key, value in section["properties"].items():
+            assert value.get("description"), f"{name}.{key}"
+        assert section["additionalProperties"] is False, name
+
+
+def test_it_knows_every_key_of_the_model() -> None:
+    for _, section in sections(Architecture):
+        known = SCHEMA if section is Architecture else SCHEMA["$defs"][section.__name__]
+        assert set(known["properties"]) == set(keys_of(section))
