@@ -9,13 +9,14 @@ from typing import Final
 from clusterwright.report.html.assumptions import render_assumptions
 from clusterwright.report.html.elements import Html, h, markup
 from clusterwright.report.html.findings import render_findings
+from clusterwright.report.html.limits import render_limits
 from clusterwright.report.html.plans import render_plan
 from clusterwright.report.html.rehearsals import render_rehearsals
 from clusterwright.report.html.steps import render_steps
 from clusterwright.report.html.style import SCRIPT, STYLE
 from clusterwright.report.html.summaries import render_head, sentence
 from clusterwright.report.html.topology import render_topology
-from clusterwright.report.html.verdicts import render_limits, render_verdicts
+from clusterwright.report.html.verdicts import render_verdicts
 from clusterwright.report.proofs import Proof
 
 

@@ -163,6 +163,7 @@ def _pool(name: str, pool: Pool, architecture: Architecture, planned: PoolPlan |
     domain = planned.domain_gpus if planned else 0
     shape = pool.shape or "shape not declared"
     total = f"{len(pool.nodes) * gpus:,} × {gpu or 'GPU'}" if gpus else ""
+    spares = f"the last {pool.spares} kept as spares" if pool.spares else ""
     attachments = tuple(
         Attachment(n, f"{w.ports} × {w.rate}" if w.ports > 1 else str(w.rate))
         for n, w in _networks(architecture).items()
@@ -171,19 +172,20 @@ def _pool(name: str, pool: Pool, architecture: Architecture, planned: PoolPlan |
     return DrawnPool(
         name=name,
         nodes=pool.nodes,
-        about=tuple(s for s in (f"{pool.role}, {shape}", total) if s),
+        about=tuple(s for s in (f"{pool.role}, {shape}", total, spares) if s),
         gpus=gpus,
         domain=domain if domain > 1 else 0,
-        domain_words=_domain_words(pool, domain) if domain > 1 else "",
+        domain_words=_domain_words(pool, domain, gpus) if domain > 1 else "",
         nics=(hardware.nics or 0) if hardware else 0,
         devices=_devices(name, pool, architecture),
         attachments=attachments,
     )
 
 
-def _domain_words(pool: Pool, domain: int) -> str:
+def _domain_words(pool: Pool, domain: int, gpus_per_node: int) -> str:
     joined = "NVSwitch" if pool.hardware and pool.hardware.nvswitch else "scale-up"
-    return f"{joined} domain, {domain} GPUs"
+    part = "part of a " if gpus_per_node and domain > gpus_per_node else ""
+    return f"{part}{joined} domain, {domain} GPUs"
 
 
 def _devices(name: str, pool: Pool, architecture: Architecture) -> tuple[str, ...]:

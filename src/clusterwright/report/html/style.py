@@ -105,7 +105,8 @@ tr.group th{background:var(--sunk);padding:.55rem .6rem;border-bottom:1px solid 
 tr.group th .soft{font-weight:400}
 .stack td p,.stack th p{margin:.15rem 0}
 #claims{table-layout:fixed;min-width:820px}
-.c-claim{width:15%}.c-asks{width:28%}.c-outcome{width:17%}.c-seen{width:15%}.c-next{width:25%}
+.c-claim{width:15%}.c-asks{width:27%}.c-outcome{width:18%}.c-seen{width:15%}.c-next{width:25%}
+.sign{display:none}
 #claims td,#claims th{overflow-wrap:anywhere}
 details>summary{cursor:pointer;list-style:none}
 details>summary::-webkit-details-marker{display:none}
@@ -245,6 +246,9 @@ details>summary::before{display:none}
 tr,.finding,.card,.tile,figure,.bars{break-inside:avoid}
 h2,h3,h4{break-after:avoid}
 thead{display:table-header-group}
+caption,thead,tr.group{break-after:avoid}
+.sign{display:block;border-top:1px solid var(--ink);margin-top:16mm;width:90mm;padding-top:1mm}
+.stack td .outcome{white-space:normal}
 tr[data-filtered]{display:table-row!important}tbody[data-filtered]{display:table-row-group!important}
 .scroll{overflow:visible}
 a{text-decoration:none}}

@@ -115,7 +115,8 @@ def _tiles(proof: Proof) -> Html:
 
 def _failing(proof: Proof) -> Html:
     """Everything that is known to be wrong: claims, rules, steps."""
-    failed = [s for s in proof.steps if s.state == "failed"]
+    counted = ("review", "judge")  # steps whose failures are the claims and errors themselves
+    failed = [s for s in proof.steps if s.state == "failed" and s.name not in counted]
     wrong, not_met = len(errors(proof)), proof.coverage.not_met
     count = not_met + wrong + len(failed)
     said = [count_words(not_met, "claim") + " not met", count_words(wrong, "review error")]

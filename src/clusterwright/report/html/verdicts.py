@@ -13,7 +13,6 @@ from clusterwright.report.html.summaries import coverage_line
 from clusterwright.report.html.words import (
     CLAIMS,
     condition_words,
-    count_words,
     duration_words,
     metric_words,
     origin_badge,
@@ -177,27 +176,4 @@ def _next(verdict: Verdict) -> Child:
     return (
         h("p", verdict.next_step, cls="small") if verdict.next_step else None,
         h("p", f"Evidence from {who}", cls="soft small"),
-    )
-
-
-def render_limits(proof: Proof) -> Html:
-    """What was not run, and what this report does not show."""
-    not_run = [s for s in proof.steps if s.state == "not run"]
-    unmeasured = len(proof.of_outcome(Outcome.NOT_MEASURED))
-    virtual = any(r.devices == "virtual" for r in proof.rehearsals)
-    limits = [
-        "No claim on the declared cluster is proven by a plan or by a rehearsal; only evidence from it can do that.",
-        f"{count_words(unmeasured, 'claim')} not measured: the cluster may or may not hold them." if unmeasured else "",
-        "Virtual nodes have no GPU, no fabric and no storage path: their times say nothing about speed on hardware."
-        if virtual
-        else "",
-        "Catalogue and declared numbers are taken at their word; nothing here checked that the hardware is what the "
-        "file says.",
-        "Clusterwright does not isolate users from each other and does not stop anyone outside it from using a GPU.",
-    ]
-    return markup(
-        h("h3", "Not run") if not_run else None,
-        h("ul", (h("li", h("b", s.name), f": {s.reason}") for s in not_run)) if not_run else None,
-        h("h3", "What this report does not show"),
-        h("ul", (h("li", said) for said in limits if said)),
     )

@@ -118,6 +118,7 @@ def test_sections_of_the_example_in_order() -> None:
         "Worker loss ✓ passed",
         "Not run",
         "What this report does not show",
+        "Before you sign",
     ]
 
 
@@ -287,3 +288,10 @@ def test_only_a_met_claim_is_green() -> None:
     page = parse_page(render_proof(replace(proof, verdicts=(one, *proof.verdicts[1:]))))
     rows = [r for r in page.all("tr") if list(r.all(class_="good")) and "data-outcome" in r.attributes]
     assert [r.attributes["data-outcome"] for r in rows] == ["met"]
+
+
+def test_whoever_signs_is_told_what_a_signature_takes_on() -> None:
+    page = parse_page(render_proof(example_proof()))
+    said = page.one("section", id="limits").text
+    assert "Accepts: head-of-platform@example.com. A signature under this report would take on:" in said
+    assert "24 required claims that nobody measured 1 waived finding 2 assumed numbers that a result rests on" in said
