@@ -151,6 +151,20 @@ def test_a_number_unfolds_its_derivation_by_keyboard(browser: Browser, tmp_path:
     page.close()
 
 
+def test_a_link_to_a_derivation_unfolds_what_hides_it(browser: Browser, tmp_path: Path) -> None:
+    opened = Opened(browser, written(tmp_path, example_proof()))
+    page = opened.page
+    page.evaluate("for (const part of document.querySelectorAll('#plan details')) part.open = true")
+    link = page.locator("#plan a", has_text="derived elsewhere").first
+    target = page.locator(str(link.get_attribute("href")))
+    page.evaluate("for (const part of document.querySelectorAll('#plan details')) part.open = false")
+    assert not target.is_visible()
+    link.evaluate("a => a.click()")
+    target.wait_for(state="visible", timeout=5000)
+    assert opened.wrong == []
+    page.close()
+
+
 def test_paper_unfolds_everything(browser: Browser, tmp_path: Path) -> None:
     opened = Opened(browser, written(tmp_path, example_proof()), size=PHONE, scheme="dark")
     page = opened.page
