@@ -37,7 +37,7 @@ def weight_bytes(linear: float, plain: float, bytes_per_linear: float) -> float:
         plain: parameters of embedding, head, norms, routers; never below 16 bit, and 32 bit only when all are.
         bytes_per_linear: B per linear parameter (BYTES).
     """
-    return linear * bytes_per_linear + plain * max(PLAIN_BYTES, bytes_per_linear if bytes_per_linear > 2 else 0.0)
+    return linear * bytes_per_linear + plain * max(PLAIN_BYTES, bytes_per_linear)
 
 
 def weight_bytes_per_gpu(
@@ -45,7 +45,8 @@ def weight_bytes_per_gpu(
     experts: float,
     replicated: float,
     vocabulary: float,
-    bytes_per_linear: float,
+    bytes_per_dense: float,
+    bytes_per_expert: float,
     tp: float,
     pp: float,
     ep: float,
@@ -60,9 +61,10 @@ def weight_bytes_per_gpu(
         dense_linear: parameters of attention, MLPs, shared experts.
         experts: parameters of routed experts.
         replicated: parameters of norms and routers.
-        vocabulary: parameters of embedding plus head; with pp > 1 the larger half sits on one stage.
+        vocabulary: parameters of embedding plus head; with pp > 1 a stage holds at most half of them.
+        bytes_per_dense, bytes_per_expert: B per parameter; they differ where only experts are quantized (mxfp4).
     """
     tables = vocabulary / tp if pp == 1 else vocabulary / (2 * tp)
-    plain = max(PLAIN_BYTES, bytes_per_linear if bytes_per_linear > 2 else 0.0)
-    linear = dense_linear / (tp * pp) + experts / (pp * max(tp, ep))
-    return linear * bytes_per_linear + (replicated / pp + tables) * plain
+    plain = max(PLAIN_BYTES, bytes_per_dense)
+    linear = dense_linear / (tp * pp) * bytes_per_dense + experts / (pp * max(tp, ep)) * bytes_per_expert
+    return linear + (replicated / pp + tables) * plain

@@ -62,9 +62,8 @@ class Layout:
         return self.tp * self.pp * self.dp * self.cp
 
     def __str__(self) -> str:
-        parts = [f"{k.upper()}{v}" for k, v in (("tp", self.tp), ("pp", self.pp), ("dp", self.dp), ("cp", self.cp))]
-        shown = [p for p in parts if not p.endswith("1") or p[2:] != "1"] or ["TP1"]
-        return " ".join(shown + ([f"EP{self.ep}"] if self.ep > 1 else []))
+        widths = {"TP": self.tp, "PP": self.pp, "DP": self.dp, "CP": self.cp, "EP": self.ep}
+        return " ".join(f"{name}{width}" for name, width in widths.items() if width > 1) or "TP1"
 
 
 @dataclass(frozen=True, slots=True)

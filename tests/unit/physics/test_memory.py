@@ -78,13 +78,13 @@ def test_weights_of_fp32_are_all_fp32():
 
 def test_weights_per_gpu_divide_layers_and_replicate_norms():
     parts = {"dense_linear": 800, "experts": 0, "replicated": 10, "vocabulary": 80}
-    assert weight_bytes_per_gpu(**parts, bytes_per_linear=2, tp=4, pp=1, ep=1) == 400 + 20 + 40
-    assert weight_bytes_per_gpu(**parts, bytes_per_linear=2, tp=4, pp=2, ep=1) == 200 + 10 + 20
+    assert weight_bytes_per_gpu(**parts, bytes_per_dense=2, bytes_per_expert=2, tp=4, pp=1, ep=1) == 400 + 20 + 40
+    assert weight_bytes_per_gpu(**parts, bytes_per_dense=2, bytes_per_expert=2, tp=4, pp=2, ep=1) == 200 + 10 + 20
 
 
 def test_experts_divide_by_expert_parallelism_when_it_is_wider():
     got = weight_bytes_per_gpu(
-        dense_linear=0, experts=800, replicated=0, vocabulary=0, bytes_per_linear=1, tp=2, pp=1, ep=8
+        dense_linear=0, experts=800, replicated=0, vocabulary=0, bytes_per_dense=2, bytes_per_expert=1, tp=2, pp=1, ep=8
     )
     assert got == 100
 

@@ -1,0 +1,164 @@
+"""Bounds and references of collectives over the nodes of each pool."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from clusterwright.lib.figures import Figure
+from clusterwright.model.hardware import Gpu
+from clusterwright.physics.ceilings import COLLECTIVES, Collective, busbw_bound, busbw_bound_inside, busbw_reference
+from clusterwright.physics.collectives import ALL_REDUCE, FIT_SOURCE
+from clusterwright.plan.choosing import Kind
+from clusterwright.plan.gathering import Sheet
+from clusterwright.plan.results import CollectivePlan, NetworkPlan, Unplanned
+from clusterwright.plan.sites import Site, networks_with
+
+#: NVLink generation from which NVSwitch adds up in the network (NVLS): NVSwitch 3, Hopper.
+_NVLS_GENERATION = 4
+
+
+def plan_network(sheet: Sheet, sites: tuple[Site, ...]) -> NetworkPlan:
+    """Bus-bandwidth bound and reference of every collective inside a domain and over all nodes of each pool."""
+    found, unknown = list[CollectivePlan](), list[Unplanned]()
+    for site in sites:
+        if site.gpu is None or site.gpus < 2:
+            continue
+        inside, link = _inside(sheet, site, site.gpu)
+        found += inside
+        if len(site.nodes) > 1:
+            across = _across(sheet, site, link)
+            if isinstance(across, Unplanned):
+                unknown.append(across)
+            else:
+                found += across
+    return NetworkPlan(tuple(found), tuple(unknown))
+
+
+def _inside(sheet: Sheet, site: Site, gpu: Gpu) -> tuple[list[CollectivePlan], Figure | None]:
+    if gpu.scale_up is None or site.domain_gpus < 2:
+        return [], None
+    link = sheet.published(gpu, "scale_up_rate", gpu.scale_up.per_direction, "GB/s", "one direction, to all others")
+    ranks = min(site.domain_gpus, site.gpus)
+    nodes = max(1, ranks // site.gpus_per_node)
+    reduces = (
+        gpu.scale_up.kind == "nvlink" and gpu.scale_up.switched and (gpu.scale_up.generation or 0) >= _NVLS_GENERATION
+    )
+    plans = []
+    for operation in COLLECTIVES:
+        prefix = f"network.{site.name}.{nodes}_nodes.{operation}"
+        bound = sheet.derive(
+            f"{prefix}.bound",
+            "GB/s",
+            "link·n/(n+1)·2(n−1)/n, switches add up"
+            if reduces and operation == "all-reduce"
+            else "rate of a GPU into its domain",
+            _bound_inside(operation, ranks, reduces),
+            link,
+        )
+        reference = _reference_inside(sheet, f"{prefix}.reference", operation, gpu, link)
+        plans.append(CollectivePlan(site.name, operation, nodes, bound, reference))
+    return plans, link
+
+
+def _reference_inside(sheet: Sheet, name: str, operation: Collective, gpu: Gpu, link: Figure) -> Figure:
+    """All-reduce: what long messages were measured to reach; else the link."""
+    fit = ALL_REDUCE.get(gpu.name)
+    if operation != "all-reduce" or fit is None:
+        return sheet.derive(name, "GB/s", "flat ring inside the domain: the link", lambda r: r, link)
+    measured = sheet.constant(f"all_reduce.{gpu.name}.bandwidth", fit.bandwidth_gbytes_s, "GB/s", FIT_SOURCE)
+    return sheet.derive(name, "GB/s", "bus bandwidth that measured all-reduces tend to", lambda r: r, measured)
+
+
+def _bound_inside(operation: Collective, ranks: int, reduces: bool) -> Callable[[float], float]:
+    return lambda rate: busbw_bound_inside(operation, ranks, rate, reduces)
+
+
+def nic_rate(sheet: Sheet, site: Site) -> Figure | Unplanned:
+    """GB/s of compute network per GPU: ports of a node shared by its GPUs, not above the adapter's host link."""
+    name = f"{site.path}.nic_rate"
+    found = networks_with(sheet, "compute", site.name)
+    if not found:
+        return sheet.miss(name, f"no network with role compute reaches pool {site.name}", "fabric.networks")
+    network_name, network = next(iter(found.items()))
+    path = f"fabric.networks.{network_name}"
+    rate = sheet.declared(f"{path}.rate", network.rate, "Gb/s")
+    ports = sheet.declared(f"{path}.ports", network.ports, "ports")
+    gpus = sheet.declared(f"{site.path}.gpus_per_node", site.gpus_per_node, "GPUs")
+    inputs = [rate, ports, gpus]
+    host = _host_rate(sheet, site)
+    if host is not None:
+        inputs.append(host)
+    computed = sheet.derive(
+        name,
+        "GB/s",
+        "rate of a port × ports ÷ GPUs ÷ 8 bit" + (", at most the adapter's PCIe link per port" if host else ""),
+        lambda r, p, g, h=math.inf: min(r / 8, h) * p / g,
+        *inputs,
+    )
+    return sheet.picked(Kind.RATE, name, computed, nodes=1)
+
+
+def _host_rate(sheet: Sheet, site: Site) -> Figure | None:
+    """GB/s that the host link of one adapter carries, None if the adapter is unknown."""
+    hardware = site.pool.hardware
+    name = hardware.nic if hardware else None
+    if name is None and site.shape is not None:
+        name = next((s.nic for s in site.shape.nics if s.role == "compute" and s.nic), None)
+    nic = sheet.catalogue.find_nic(name) if name else None
+    if nic is None or nic.host_rate is None:
+        return None
+    return sheet.published(nic, "host_rate", nic.host_rate.value / 8e9 / nic.ports, "GB/s", "PCIe link per port")
+
+
+def _across(sheet: Sheet, site: Site, link: Figure | None) -> list[CollectivePlan] | Unplanned:
+    rate = nic_rate(sheet, site)
+    if isinstance(rate, Unplanned):
+        return rate
+    domain = min(max(1, site.domain_gpus), site.gpus)
+    domains = math.ceil(site.gpus / domain)
+    if domains < 2:
+        return []
+    nodes, plans = len(site.nodes), list[CollectivePlan]()
+    lifted = any(n.in_network_reduction for n in networks_with(sheet, "compute", site.name).values())
+    for operation in COLLECTIVES:
+        prefix = f"network.{site.name}.{nodes}_nodes.{operation}"
+        bound = sheet.derive(
+            f"{prefix}.bound",
+            "GB/s",
+            "none: the network adds up in its switches"
+            if lifted and operation == "all-reduce"
+            else ("r·(n−1)/(n−g)" if operation == "all-to-all" else "r·(n−1)/(k−1)"),
+            _bound_across(operation, domain, domains, lifted),
+            rate,
+        )
+        inputs = (rate,) if link is None else (rate, link)
+        if operation == "all-to-all":
+            reference = sheet.derive(
+                f"{prefix}.reference", "GB/s", "no ring does an all-to-all: the bound", lambda b: b, bound
+            )
+        else:
+            reference = sheet.derive(
+                f"{prefix}.reference",
+                "GB/s",
+                "flat ring over all GPUs: g·r, at most the link",
+                lambda r, inside=math.inf: busbw_reference(domain, domains, r, inside),
+                *inputs,
+            )
+        plans.append(CollectivePlan(site.name, operation, nodes, bound, reference))
+    _limit(sheet, site)
+    return plans
+
+
+def _bound_across(operation: Collective, domain: int, domains: int, lifted: bool) -> Callable[[float], float]:
+    if lifted and operation == "all-reduce":
+        return lambda _: math.inf
+    return lambda rate: busbw_bound(operation, domain, domains, rate)
+
+
+def _limit(sheet: Sheet, site: Site) -> None:
+    for name, network in networks_with(sheet, "compute", site.name).items():
+        if network.in_network_reduction:
+            sheet.limit(f"network {name} adds up in its switches: all-reduce over nodes has no bound, only a reference")
+        if (network.oversubscription or 1) > 1:
+            sheet.limit(f"network {name} is oversubscribed: bounds are those of the NICs, the fabric may give less")

@@ -1,0 +1,162 @@
+"""How one replica or job is split: in a GPU, in a node, over nodes; which choice is taken, what its failure takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from clusterwright.lib.figures import Figure
+from clusterwright.model.workloads import Parallel
+from clusterwright.plan.results import Layout, Level, MemoryPlan, PlacementChoice, Unplanned
+from clusterwright.plan.sites import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A layout with what it would need and carry.
+
+    Args:
+        carries: whether one replica carries anything within its targets; None when its speed is not known.
+        why_not: reason against it that precedes memory, or "".
+    """
+
+    layout: Layout
+    memory: MemoryPlan | Unplanned
+    carries: bool | None
+    why_not: str = ""
+
+    @property
+    def total(self) -> Figure | None:
+        """GiB on the fullest GPU."""
+        return self.memory.total if isinstance(self.memory, MemoryPlan) else None
+
+
+def declared_layout(parallel: Parallel) -> Layout:
+    """The layout that the file states."""
+    return Layout(parallel.tp, parallel.pp, parallel.dp, parallel.cp, parallel.ep, declared=True)
+
+
+def level_of(layout: Layout, site: Site) -> Level:
+    """Where a layout lives."""
+    if layout.gpus == 1:
+        return "gpu"
+    return "node" if layout.gpus <= site.gpus_per_node else "nodes"
+
+
+def serving_layouts(site: Site) -> list[Layout]:
+    """Layouts that the planner tries, fewest GPUs first: powers of two in a node, then pipelines of nodes."""
+    inside = min(site.gpus_per_node, site.domain_gpus)
+    widths = [w for w in (1, 2, 4, 8, 16) if w <= inside]
+    layouts = [Layout(tp=w) for w in widths]
+    if widths[-1] == site.gpus_per_node:
+        layouts += [Layout(tp=site.gpus_per_node, pp=p) for p in (2, 4) if p <= len(site.working)]
+    return layouts
+
+
+def why_impossible(layout: Layout, site: Site, heads: int) -> str:
+    """Reason that holds whatever the memory, or ""."""
+    if layout.tp > site.domain_gpus:
+        return (
+            f"tensor parallelism over {layout.tp} GPUs leaves the domain of {site.domain_gpus} joined by NVLink or xGMI"
+        )
+    if heads % layout.tp:
+        return f"{heads} attention heads do not divide among {layout.tp} tensor ranks"
+    if layout.gpus > site.gpus:
+        return f"needs {layout.gpus} GPUs, pool {site.name} has {site.gpus}"
+    if layout.gpus > site.gpus_per_node and layout.gpus % site.gpus_per_node:
+        return f"{layout.gpus} GPUs are no whole number of nodes of {site.gpus_per_node}"
+    return ""
+
+
+def failure_domain(layout: Layout, site: Site, what: str) -> str:
+    """What one failure takes down with this layout."""
+    level = level_of(layout, site)
+    nodes = -(-layout.gpus // site.gpus_per_node)
+    if level == "gpu":
+        return f"one GPU takes one {what}, a node the up to {site.gpus_per_node} on it"
+    if level == "node":
+        held = site.gpus_per_node // layout.gpus
+        others = f", a node the up to {held} on it" if held > 1 else ", and so does its node"
+        return f"any of its {layout.gpus} GPUs takes the {what}{others}"
+    return f"any of its {layout.gpus} GPUs, {nodes} nodes, or the network between them takes the {what}"
+
+
+def choose_layout(
+    candidates: list[Candidate], declared: Layout | None, site: Site, what: str
+) -> tuple[tuple[PlacementChoice, ...], Layout | None]:
+    """One choice per level with the reason for or against it, and the layout taken.
+
+    A declared layout is taken. Else the one with the fewest GPUs that fits and carries load within the targets; else
+    the fewest GPUs that fit.
+    """
+    taken = declared or _best(candidates)
+    by_level: dict[Level, Candidate] = {}
+    for candidate in candidates:
+        level = level_of(candidate.layout, site)
+        if candidate.layout == taken or (level not in by_level and _usable(candidate)):
+            by_level[level] = candidate
+    for candidate in candidates:  # a level of which nothing is usable is shown by its widest layout
+        level = level_of(candidate.layout, site)
+        known = by_level.get(level)
+        if known is None or (not _usable(known) and known.layout != taken):
+            by_level[level] = candidate
+    choices = [_choice(c, taken, declared, site, what) for c in by_level.values()]
+    order: list[Level] = ["gpu", "node", "nodes"]
+    return tuple(sorted(choices, key=lambda c: order.index(c.level))), taken
+
+
+def _usable(candidate: Candidate) -> bool:
+    fits = isinstance(candidate.memory, MemoryPlan) and candidate.memory.fits
+    return fits and not candidate.why_not and candidate.carries is not False
+
+
+def _best(candidates: list[Candidate]) -> Layout | None:
+    def first(holds: Callable[[Candidate], bool]) -> Layout | None:
+        return next((c.layout for c in candidates if holds(c)), None)
+
+    def fits(candidate: Candidate) -> bool:
+        return not candidate.why_not and isinstance(candidate.memory, MemoryPlan) and candidate.memory.fits
+
+    return first(lambda c: _usable(c) and bool(c.carries)) or first(_usable) or first(fits)
+
+
+def _choice(
+    candidate: Candidate, taken: Layout | None, declared: Layout | None, site: Site, what: str
+) -> PlacementChoice:
+    chosen = candidate.layout == taken
+    return PlacementChoice(
+        level_of(candidate.layout, site),
+        candidate.layout,
+        _usable(candidate),
+        chosen,
+        _reason(candidate, chosen, declared),
+        failure_domain(candidate.layout, site, what),
+        candidate.total,
+    )
+
+
+def _reason(candidate: Candidate, chosen: bool, declared: Layout | None) -> str:
+    against = _against(candidate)
+    if chosen:
+        why = "declared" if declared else "fewest GPUs that fit and carry load within the targets"
+        return f"{why}; {against}" if against else why
+    if against:
+        return against
+    return "possible; the file declares another layout" if declared else "possible; a choice with fewer GPUs is enough"
+
+
+def _against(candidate: Candidate) -> str:
+    if candidate.why_not:
+        return candidate.why_not
+    if isinstance(candidate.memory, Unplanned):
+        return candidate.memory.reason
+    memory = candidate.memory
+    if not memory.fits:
+        pool = memory.kv_pool
+        if pool is not None and pool.value > 0:
+            return f"leaves {pool} for the cache, less than one sequence of the longest length"
+        need = memory.total
+        return f"needs {need} per GPU, {memory.usable} are usable"
+    if candidate.carries is False:
+        return "fits, but no rate meets the latency targets"
+    return ""

@@ -1,0 +1,167 @@
+"""Memory of a training job per GPU: states by sharding, gathered layers, activations, logits, reserve."""
+
+from __future__ import annotations
+
+from clusterwright.lib.figures import Figure
+from clusterwright.model.workloads import Train
+from clusterwright.physics.serving_memory import NON_TORCH_GIB
+from clusterwright.physics.training_memory import (
+    RESERVE,
+    activation_bytes_per_layer,
+    gathered_bytes,
+    logits_bytes,
+    micro_batches_in_flight,
+    state_bytes_per_parameter,
+)
+from clusterwright.plan.gathering import Sheet
+from clusterwright.plan.models import PlannedModel
+from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
+from clusterwright.plan.sites import Site, reported_memory
+
+_GIB = 2**30
+#: Sharding that splits weights themselves.
+_WHOLE = ("zero3", "fsdp")
+
+
+def plan_training_memory(
+    sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, site: Site, layout: Layout
+) -> MemoryPlan | Unplanned:
+    """Memory of the fullest GPU of the job; `path` is that of the `train` section."""
+    if train.method != "full":
+        return sheet.miss(
+            prefix, f"memory of {train.method} depends on adapters that the file does not describe", f"{path}.method"
+        )
+    reported = reported_memory(sheet, site)
+    if reported is None:
+        return Unplanned(prefix, f"memory of the GPUs of pool {site.name} is unknown", (f"{site.path}.shape",))
+    runtime = sheet.assumed(
+        "training.non_torch",
+        NON_TORCH_GIB[4][1],
+        "GiB",
+        "context and NCCL buffers as in inference logs at TP4; no training logs evaluated",
+    )
+    usable = sheet.derive(
+        f"{prefix}.usable", "GiB", "reported memory − context and NCCL buffers", lambda r, n: r - n, reported, runtime
+    )
+    parts = [
+        ("weights, gradients, optimizer", _states(sheet, prefix, path, train, model, layout)),
+        ("gathered layers", _gathered(sheet, prefix, train, model, layout)),
+        ("activations", _activations(sheet, prefix, path, train, model, layout)),
+        ("logits", _logits(sheet, prefix, path, train, model, layout)),
+    ]
+    parts = [(label, figure) for label, figure in parts if figure.value]
+    reserve = sheet.constant(
+        "training.reserve", RESERVE, "", "reserved ÷ peak allocated in published Megatron runs; other frameworks differ"
+    )
+    parts.append(
+        (
+            "allocator reserve",
+            sheet.derive(
+                f"{prefix}.reserve",
+                "GiB",
+                "(reserved ÷ allocated − 1) × sum of the parts",
+                lambda r, *p: (r - 1) * sum(p),
+                reserve,
+                *(f for _, f in parts),
+            ),
+        )
+    )
+    total = sheet.derive(f"{prefix}.total", "GiB", "sum of the parts", lambda *p: sum(p), *(f for _, f in parts))
+    fits = total.value <= usable.value
+    if not fits and ".choices." not in prefix:
+        sheet.misfit(
+            prefix,
+            f"{path}.gpus",
+            f"training needs {total} per GPU, {usable} are usable on {site.gpus_per_node}-GPU nodes",
+        )
+    return MemoryPlan(f"{train.sharding} on {train.framework}", tuple(parts), total, usable, reported, fits)
+
+
+def _ranks(layout: Layout) -> int:
+    """Ranks among which states are divided: context-parallel ranks hold the same weights."""
+    return layout.dp * layout.cp
+
+
+def _states(sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, layout: Layout) -> Figure:
+    per_parameter = sheet.declared(
+        f"{path}.sharding", state_bytes_per_parameter(train.sharding, _ranks(layout)), "B/parameter"
+    )
+    split = layout.tp * layout.pp
+    experts = split if train.sharding in _WHOLE else layout.pp * max(layout.tp, layout.ep)
+    return sheet.derive(
+        f"{prefix}.states",
+        "GiB",
+        f"mixed-precision Adam, {train.sharding} over {_ranks(layout)} ranks, ÷ TP{layout.tp}·PP{layout.pp} "
+        "(16 B/parameter before sharding)",
+        lambda d, e, r, v, b: (
+            (d / split + e / experts + r / layout.pp + v / (layout.tp * min(2, layout.pp))) * b / _GIB
+        ),
+        model.dense,
+        model.experts,
+        model.replicated,
+        model.vocabulary,
+        per_parameter,
+    )
+
+
+def _gathered(sheet: Sheet, prefix: str, train: Train, model: PlannedModel, layout: Layout) -> Figure:
+    if train.sharding not in _WHOLE or _ranks(layout) == 1:
+        return sheet.planned(f"{prefix}.gathered", 0, "GiB", f"{train.sharding} gathers nothing")
+    layers = sheet.published(model.entry, "layers", model.entry.layers, "layers")
+    return sheet.derive(
+        f"{prefix}.gathered",
+        "GiB",
+        "the larger of a layer and half the vocabulary tables, two held whole with one gradient, 16 bit",
+        lambda d, e, v, n: gathered_bytes(max((d + e) / n, v / 2) / layout.tp) / _GIB,
+        model.dense,
+        model.experts,
+        model.vocabulary,
+        layers,
+    )
+
+
+def _tokens(sheet: Sheet, path: str, train: Train) -> tuple[Figure, Figure]:
+    return (
+        sheet.declared(f"{path}.sequence", train.sequence, "tokens"),
+        sheet.declared(f"{path}.micro_batch", train.micro_batch, "sequences"),
+    )
+
+
+def _activations(sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, layout: Layout) -> Figure:
+    sequence, batch = _tokens(sheet, path, train)
+    layers = sheet.published(model.entry, "layers", model.entry.layers, "layers")
+    hidden = sheet.published(model.entry, "hidden", model.entry.hidden, "")
+    micro_batches = max(1.0, train.global_batch / (train.micro_batch * layout.dp))
+    held = micro_batches_in_flight(layout.pp, micro_batches)
+
+    def kept(s: float, b: float, h: float, n: float) -> float:
+        part = s / layout.cp
+        each = activation_bytes_per_layer(part, b, h, model.entry.heads, train.recompute, layout.tp)
+        working = activation_bytes_per_layer(part, b, h, model.entry.heads, "selective", layout.tp)
+        return (each * n / layout.pp * held + (working if train.recompute == "full" else 0)) / _GIB
+
+    return sheet.derive(
+        f"{prefix}.activations",
+        "GiB",
+        f"kept per layer under {train.recompute} recompute × layers × {held:g} micro-batches in flight, and one layer "
+        "at work under full recompute (arXiv:2205.05198, flash attention)",
+        kept,
+        sequence,
+        batch,
+        hidden,
+        layers,
+    )
+
+
+def _logits(sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, layout: Layout) -> Figure:
+    sequence, batch = _tokens(sheet, path, train)
+    vocabulary = sheet.published(model.entry, "vocab", model.entry.vocab, "tokens")
+    return sheet.derive(
+        f"{prefix}.logits",
+        "GiB",
+        "14 B × tokens of a micro-batch × vocabulary ÷ TP; a fused or chunked loss needs less",
+        lambda s, b, v: logits_bytes(s / layout.cp * b, v, layout.tp) / _GIB,
+        sequence,
+        batch,
+        vocabulary,
+    )

@@ -1,0 +1,214 @@
+"""Training workloads: speed, failures, time to the target."""
+
+from __future__ import annotations
+
+from clusterwright.lib.figures import Figure
+from clusterwright.model.workloads import Target, Train
+from clusterwright.physics.failures import MTTF_BAND, RATE_SOURCE, RSC1_PER_1000_NODE_DAYS, ettr, mttf_h
+from clusterwright.physics.training_speed import (
+    MFU,
+    MFU_BAND,
+    MFU_SOURCE,
+    MFU_SOURCE_H100_DENSE,
+    flops_per_token,
+    tokens_per_s,
+)
+from clusterwright.plan.choosing import Kind
+from clusterwright.plan.gathering import Sheet
+from clusterwright.plan.models import PlannedModel
+from clusterwright.plan.results import CheckpointPlan, LossPlan, TrainingPlan, Unplanned
+from clusterwright.plan.sites import Site
+
+#: s from a failure until work goes on, where no recovery target is declared.
+_RESTART_S = 600.0
+
+
+def failure_rate(sheet: Sheet, nodes: int) -> Figure:
+    """Node failures per 1,000 node-days that stop a job: measured, else Meta's RSC-1."""
+    published = sheet.constant("node_failures", RSC1_PER_1000_NODE_DAYS, "/1,000 node-days", RATE_SOURCE)
+    return sheet.picked(Kind.SHARE, "node_failures", published, nodes=nodes)
+
+
+def plan_mttf(sheet: Sheet, name: str, nodes: Figure) -> Figure:
+    """h between failures of a job on these nodes."""
+    computed = sheet.derive(
+        f"workloads.{name}.mttf",
+        "h",
+        "1 ÷ (nodes × failures per node and time); 1,024-GPU jobs were seen to fail 3.6 times as often",
+        mttf_h,
+        nodes,
+        failure_rate(sheet, int(nodes.value)),
+        band=MTTF_BAND,
+    )
+    return sheet.picked(Kind.TIME, f"workloads.{name}.mttf", computed, nodes=int(nodes.value))
+
+
+def plan_restart(sheet: Sheet, name: str, target: Target | None) -> Figure:
+    """s from a failure until work goes on: the declared recovery target, else assumed."""
+    declared = sheet.maybe(f"workloads.{name}.target.recovery", target.recovery if target else None, "s")
+    return declared or sheet.assumed(f"{name}.restart", _RESTART_S, "s", "no recovery target is declared")
+
+
+def plan_training(
+    sheet: Sheet,
+    name: str,
+    train: Train,
+    model: PlannedModel | Unplanned,
+    site: Site,
+    nodes: Figure,
+    mttf: Figure,
+    restart: Figure,
+    checkpoint: CheckpointPlan | Unplanned | None,
+    losses: tuple[LossPlan, ...],
+) -> TrainingPlan:
+    """Speed of a job and the time to its target."""
+    path, prefix = f"workloads.{name}.train", f"workloads.{name}.training"
+    gpus = sheet.declared(f"{path}.gpus", train.gpus, "GPUs")
+    speed = _speed(sheet, prefix, path, train, model, site, gpus, int(nodes.value))
+    step = None
+    if isinstance(speed, Figure):
+        step = sheet.derive(
+            f"{prefix}.step_time",
+            "s",
+            "sequences per step × tokens ÷ tokens per second",
+            lambda b, s, t: b * s / t,
+            sheet.declared(f"{path}.global_batch", train.global_batch, "sequences"),
+            sheet.declared(f"{path}.sequence", train.sequence, "tokens"),
+            speed,
+            band=_inverse(speed.band),
+        )
+    goodput = _goodput(sheet, prefix, path, train, nodes, restart, checkpoint)
+    time = hours = None
+    if isinstance(speed, Figure) and train.tokens is not None and goodput is not None:
+        tokens = sheet.declared(f"{path}.tokens", train.tokens, "Mtok")
+        time = sheet.derive(
+            f"{prefix}.time_to_target",
+            "h",
+            "tokens ÷ (tokens per second × productive share)",
+            lambda n, t, g: n * 1e6 / (t * g) / 3600 if g else float("inf"),
+            tokens,
+            speed,
+            goodput,
+            band=_inverse(speed.band),
+        )
+        hours = sheet.derive(f"{prefix}.gpu_hours", "GPU-h", "time × GPUs", lambda t, g: t * g, time, gpus)
+    deadline = sheet.maybe(f"{path}.deadline", train.deadline, "h")
+    meets = None if time is None or deadline is None else time.value <= deadline.value
+    if meets is False:
+        sheet.misfit(prefix, f"{path}.deadline", f"the target takes {time}, the deadline is {deadline}")
+    return TrainingPlan(speed, step, mttf, goodput, time, hours, deadline, meets, losses)
+
+
+def _inverse(band: tuple[float, float] | None) -> tuple[float, float] | None:
+    return (round(1 / band[1], 2), round(1 / band[0], 2)) if band else None
+
+
+def _speed(
+    sheet: Sheet,
+    prefix: str,
+    path: str,
+    train: Train,
+    model: PlannedModel | Unplanned,
+    site: Site,
+    gpus: Figure,
+    nodes: int,
+) -> Figure | Unplanned:
+    name = f"{prefix}.tokens_per_s"
+    if train.step_time is not None:
+        stated = sheet.derive(
+            name,
+            "tokens/s",
+            "sequences per step × tokens ÷ declared step time",
+            lambda b, s, t: b * s / t,
+            sheet.declared(f"{path}.global_batch", train.global_batch, "sequences"),
+            sheet.declared(f"{path}.sequence", train.sequence, "tokens"),
+            sheet.declared(f"{path}.step_time", train.step_time, "s"),
+        )
+        return sheet.picked(Kind.RATE, name, stated, nodes=nodes)
+    measured = sheet.choose(Kind.RATE, name, nodes=nodes)
+    if measured is not None:
+        return measured
+    if isinstance(model, Unplanned):
+        return Unplanned(name, model.reason, (f"{path}.step_time",))
+    if train.method != "full":
+        return sheet.miss(name, f"speed of {train.method} is not modelled", f"{path}.step_time")
+    return _estimate(sheet, prefix, path, train, model, site, gpus, nodes)
+
+
+def _estimate(
+    sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, site: Site, gpus: Figure, nodes: int
+) -> Figure | Unplanned:
+    name, gpu = f"{prefix}.tokens_per_s", site.gpu
+    form = "fp8" if train.precision == "fp8" else "bf16"
+    peak = gpu.dense.of(form) if gpu else None  # type: ignore[arg-type]  # fp8 and bf16 are catalogue formats
+    utilisation = _utilisation(sheet, path, train, model, gpu.name if gpu else "", form, nodes)
+    if gpu is None or peak is None or utilisation is None:
+        kind = "MoE" if model.is_moe else "dense"
+        return sheet.miss(
+            name,
+            f"no published utilisation of {kind} {form} training on {gpu.name if gpu else 'this GPU'}",
+            f"{path}.mfu",
+            f"{path}.step_time",
+        )
+    entry = model.entry
+    sequence = sheet.declared(f"{path}.sequence", train.sequence, "tokens")
+    work = sheet.derive(
+        f"{prefix}.flops_per_token",
+        "GFLOP",
+        "6 · multiplied parameters + 6·L·H·hd·sequence (physics/training_speed.py)",
+        lambda p, s: flops_per_token(p, entry.layers, entry.heads, model.head_dim, s) / 1e9,
+        model.multiplied,
+        sequence,
+    )
+    return sheet.derive(
+        name,
+        "tokens/s",
+        "GPUs × peak × MFU ÷ FLOP per token",
+        lambda g, p, m, w: tokens_per_s(g, p * 1e12, m, w * 1e9),
+        gpus,
+        sheet.published(gpu, f"dense_{form}", peak, "TFLOP/s"),
+        utilisation,
+        work,
+        band=None if utilisation.name.startswith(path) else MFU_BAND,
+    )
+
+
+def _utilisation(
+    sheet: Sheet, path: str, train: Train, model: PlannedModel, gpu: str, form: str, nodes: int
+) -> Figure | None:
+    declared = sheet.maybe(f"{path}.mfu", train.mfu.value if train.mfu else None, "share")
+    key = (form, "moe" if model.is_moe else "dense")
+    known = MFU.get(gpu, {}).get(key)
+    source = MFU_SOURCE_H100_DENSE if (gpu, key) == ("h100-sxm-80", ("bf16", "dense")) else MFU_SOURCE
+    published = None if known is None else sheet.constant(f"mfu.{gpu}.{form}.{key[1]}", known, "share", source)
+    return sheet.choose(Kind.SHARE, f"{path}.mfu", declared, published, nodes=nodes)
+
+
+def _goodput(
+    sheet: Sheet,
+    prefix: str,
+    path: str,
+    train: Train,
+    nodes: Figure,
+    restart: Figure,
+    checkpoint: CheckpointPlan | Unplanned | None,
+) -> Figure | None:
+    name = f"{prefix}.goodput"
+    if train.checkpoint is None:
+        sheet.miss(name, "without checkpoints every failure starts the run again; not modelled", f"{path}.checkpoint")
+        return None
+    if not isinstance(checkpoint, CheckpointPlan) or checkpoint.stall is None:
+        sheet.miss(name, "the stall of a checkpoint is unknown", f"{path}.checkpoint")
+        return None
+    computed = sheet.derive(
+        name,
+        "share",
+        "(1 − failures × (restart + interval/2)) ÷ (1 + stall/interval), ETTR of arXiv:2410.21680",
+        ettr,
+        nodes,
+        failure_rate(sheet, int(nodes.value)),
+        restart,
+        checkpoint.every,
+        checkpoint.stall,
+    )
+    return sheet.picked(Kind.SHARE, name, computed, nodes=int(nodes.value))

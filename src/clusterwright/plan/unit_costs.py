@@ -1,0 +1,265 @@
+"""The cost of one accepted unit here and in the alternatives, in the same denominator, with break-even utilisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clusterwright.lib.figures import Figure
+from clusterwright.model.economics import Alternative
+from clusterwright.plan.economics import Costs, Use
+from clusterwright.plan.gathering import Sheet
+from clusterwright.plan.results import AlternativeCost, EconomicsPlan, UnitCost, Unplanned
+from clusterwright.plan.sites import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """What one useful GPU-hour of a workload makes.
+
+    Args:
+        denominator: as declared (`accepted Mtok`).
+        per_hour: units of the denominator per useful GPU-hour, before acceptance.
+        unit: singular, for `$/unit`.
+        tokens: (input, output) mean tokens of a request, of a service.
+    """
+
+    workload: str
+    denominator: str
+    per_hour: Figure
+    unit: str
+    tokens: tuple[Figure, Figure] | None = None
+
+
+def plan_economics(
+    sheet: Sheet,
+    costs: Costs,
+    use: Use,
+    yields: list[Yield | Unplanned],
+    implied: Figure | None,
+    sites: tuple[Site, ...],
+) -> EconomicsPlan:
+    """Costs of a month and of a unit."""
+    sign = costs.compute.unit.partition("/")[0]
+    lines = _lines(sheet, costs, use, sign)
+    total = sheet.derive(
+        "economics.total", f"{sign}/month", "sum of the lines", lambda *p: sum(p), *(f for _, f in lines)
+    )
+    hour = sheet.derive(
+        "economics.useful_gpu_hour",
+        f"{sign}/GPU-h",
+        "total ÷ (paid GPU-hours × useful share)",
+        lambda t, h, u: t / (h * u) if h * u else float("inf"),
+        total,
+        costs.paid_gpu_hours,
+        use.useful,
+    )
+    units = [y if isinstance(y, Unplanned) else _unit(sheet, costs, use, y, total, hour, sign, sites) for y in yields]
+    notes = list(use.notes)
+    if implied is not None and use.useful.value > 1.25 * implied.value:
+        notes.append(
+            f"the declared load alone uses {implied.value:.0%} of paid GPU time; unit costs assume "
+            f"{use.useful.value:.0%} useful time"
+        )
+    return EconomicsPlan(
+        currency=costs.currency,
+        lines=lines,
+        total=total,
+        paid_gpu_hours=costs.paid_gpu_hours,
+        utilisation=use.useful,
+        implied_utilisation=implied,
+        useful_gpu_hour=hour,
+        units=tuple(units),
+        notes=tuple(notes),
+    )
+
+
+def _lines(sheet: Sheet, costs: Costs, use: Use, sign: str) -> tuple[tuple[str, Figure], ...]:
+    """Compute split by what its time did, then the other costs."""
+    base = (costs.compute, use.useful, use.retries, use.failed)
+    parts = {
+        "compute, useful": ("compute × useful share", lambda c, u, r, f: c * u),
+        "compute, failed": ("compute × worked share × (1 − retries) × failed", lambda c, u, r, f: c * u * f / (1 - f)),
+        "compute, retries": (
+            "compute × worked share × retries; worked = useful ÷ ((1 − retries)(1 − failed))",
+            lambda c, u, r, f: c * u * r / ((1 - r) * (1 - f)),
+        ),
+        "compute, idle": (
+            "compute × (1 − worked share)",
+            lambda c, u, r, f: c * (1 - u / ((1 - r) * (1 - f))),
+        ),
+    }
+    split = [
+        (label, sheet.derive(f"economics.{label.replace(', ', '_')}", f"{sign}/month", formula, function, *base))
+        for label, (formula, function) in parts.items()
+    ]
+    return (*split, *costs.other)
+
+
+def _unit(
+    sheet: Sheet,
+    costs: Costs,
+    use: Use,
+    made: Yield,
+    total: Figure,
+    hour: Figure,
+    sign: str,
+    sites: tuple[Site, ...],
+) -> UnitCost:
+    prefix = f"workloads.{made.workload}.unit_cost"
+    cost = sheet.derive(
+        prefix,
+        f"{sign}/{made.unit}",
+        "cost of a useful GPU-hour ÷ (units per useful GPU-hour × accepted share)",
+        lambda h, n, a: h / (n * a) if n * a else float("inf"),
+        hour,
+        made.per_hour,
+        use.accepted,
+    )
+    money = sheet.architecture.economics
+    others = money.alternatives if money else {}
+    found = [_alternative(sheet, costs, use, made, total, sign, sites, n, a) for n, a in others.items()]
+    return UnitCost(made.workload, made.denominator, cost, tuple(found))
+
+
+def _alternative(
+    sheet: Sheet,
+    costs: Costs,
+    use: Use,
+    made: Yield,
+    total: Figure,
+    sign: str,
+    sites: tuple[Site, ...],
+    name: str,
+    other: Alternative,
+) -> AlternativeCost:
+    prefix = f"workloads.{made.workload}.alternatives.{name}"
+    path = f"economics.alternatives.{name}"
+    if other.kind == "model-api":
+        return _api(sheet, prefix, path, costs, use, made, total, sign, name, other)
+    if other.price is None:
+        return AlternativeCost(
+            name, other.kind, sheet.miss(prefix, f"alternative {name} has no price", f"{path}.price"), None
+        )
+    powers = {symbol for symbol, _ in other.price.powers}
+    if "GPU" not in powers and "node" not in powers:
+        reason = f"alternative {name} is priced in a unit that does not compare per GPU-hour"
+        return AlternativeCost(name, other.kind, sheet.miss(prefix, reason, f"{path}.price"), None)
+    return _hourly(sheet, prefix, path, costs, use, made, sign, sites, name, other, "GPU" in powers)
+
+
+def _hourly(
+    sheet: Sheet,
+    prefix: str,
+    path: str,
+    costs: Costs,
+    use: Use,
+    made: Yield,
+    sign: str,
+    sites: tuple[Site, ...],
+    name: str,
+    other: Alternative,
+    per_gpu: bool,
+) -> AlternativeCost:
+    """GPU-hours bought elsewhere: their price for worked hours, our other costs beside it."""
+    assert other.price is not None
+    if per_gpu:
+        price = sheet.declared(f"{path}.price", other.price, "money/GPU-h")
+    else:
+        each = sites[0].gpus_per_node
+        node = sheet.declared(f"{path}.price", other.price, "money/node-h")
+        unit = node.unit.replace("node", "GPU")
+        price = sheet.derive(f"{path}.gpu_price", unit, f"price of a node ÷ {each} GPUs", lambda p: p / each, node)
+    if price.unit.partition("/")[0] != sign:
+        return AlternativeCost(
+            name, other.kind, sheet.miss(prefix, f"{name} is priced in another currency", path), None
+        )
+    busy = (
+        sheet.declared(f"{path}.utilisation", other.utilisation.value, "share")
+        if other.utilisation is not None
+        else sheet.assumed(
+            f"alternatives.{name}.utilisation", 1.0, "share", "hours are paid only while they work; none is stated"
+        )
+    )
+    rest = [f for _, f in costs.other]
+    cost = sheet.derive(
+        f"{prefix}.unit_cost",
+        f"{sign}/{made.unit}",
+        "(price ÷ (utilisation × (1 − retries)(1 − failed)) + our other costs per useful GPU-hour) ÷ accepted units",
+        lambda p, b, k, h, u, n, a, *r: (p / (b * k) + sum(r) / (h * u)) / (n * a),
+        price,
+        busy,
+        use.kept,
+        costs.paid_gpu_hours,
+        use.useful,
+        made.per_hour,
+        use.accepted,
+        *rest,
+    )
+    even = sheet.derive(
+        f"{prefix}.break_even",
+        "share",
+        "our compute per paid GPU-hour × utilisation × (1 − retries)(1 − failed) ÷ its price",
+        lambda c, h, p, b, k: c / h * b * k / p,
+        costs.compute,
+        costs.paid_gpu_hours,
+        price,
+        busy,
+        use.kept,
+    )
+    return AlternativeCost(name, other.kind, cost, even, "network, storage, support and operations cost the same there")
+
+
+def _api(
+    sheet: Sheet,
+    prefix: str,
+    path: str,
+    costs: Costs,
+    use: Use,
+    made: Yield,
+    total: Figure,
+    sign: str,
+    name: str,
+    other: Alternative,
+) -> AlternativeCost:
+    if made.tokens is None or made.unit not in ("Mtok", "request"):
+        return AlternativeCost(
+            name, other.kind, Unplanned(prefix, f"an API does not sell {made.denominator}"), None, "not comparable"
+        )
+    if other.input_price is None or other.output_price is None:
+        missing = (f"{path}.input_price", f"{path}.output_price")
+        return AlternativeCost(name, other.kind, sheet.miss(prefix, f"{name} lacks a token price", *missing), None)
+    read = sheet.declared(f"{path}.input_price", other.input_price, "money/Mtok")
+    write = sheet.declared(f"{path}.output_price", other.output_price, "money/Mtok")
+    if {read.unit, write.unit} != {f"{sign}/Mtok"}:
+        return AlternativeCost(
+            name, other.kind, sheet.miss(prefix, f"{name} is priced in another currency", path), None
+        )
+    per_request = made.unit == "request"
+    blended = sheet.derive(
+        f"{prefix}.blended_price",
+        f"{sign}/{made.unit}",
+        "input and output prices by the declared lengths",
+        lambda r, w, i, o: (r * i + w * o) / (1e6 if per_request else i + o),
+        read,
+        write,
+        *made.tokens,
+    )
+    cost = sheet.derive(
+        f"{prefix}.unit_cost",
+        f"{sign}/{made.unit}",
+        "blended price ÷ accepted share",
+        lambda b, a: b / a if a else float("inf"),
+        blended,
+        use.accepted,
+    )
+    even = sheet.derive(
+        f"{prefix}.break_even",
+        "share",
+        "total ÷ (paid GPU-hours × units per useful GPU-hour × blended price)",
+        lambda t, h, n, b: t / (h * n * b) if h * n * b else float("inf"),
+        total,
+        costs.paid_gpu_hours,
+        made.per_hour,
+        blended,
+    )
+    return AlternativeCost(name, other.kind, cost, even, "assumes equal quality and the same accepted share")

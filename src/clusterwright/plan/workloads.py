@@ -1,0 +1,158 @@
+"""A workload after all were placed: latency at its load, losses, payload, checkpoints, capacity."""
+
+from __future__ import annotations
+
+from clusterwright.lib.figures import Figure
+from clusterwright.plan.capacities import serving_capacity, training_capacity
+from clusterwright.plan.checkpoints import plan_checkpoint
+from clusterwright.plan.drafts import Draft
+from clusterwright.plan.economics import Use
+from clusterwright.plan.gathering import Sheet
+from clusterwright.plan.losses import plan_losses
+from clusterwright.plan.models import PlannedModel, replica_weights, weight_format
+from clusterwright.plan.payloads import plan_payload
+from clusterwright.plan.placing import Nodes, Placement
+from clusterwright.plan.results import (
+    Assignment,
+    CapacityPlan,
+    CheckpointPlan,
+    PayloadPlan,
+    ServicePlan,
+    TrainingPlan,
+    Unplanned,
+    WorkloadPlan,
+)
+from clusterwright.plan.services import Load, at_load, read_targets
+from clusterwright.plan.trainings import plan_mttf, plan_restart, plan_training
+
+
+def finish_workload(
+    sheet: Sheet,
+    draft: Draft,
+    drafts: list[Draft],
+    placement: Placement,
+    pools: list[Nodes],
+    use: Use | Unplanned,
+) -> WorkloadPlan:
+    """Everything that follows from where the workloads sit."""
+    mine = tuple(a for a in placement.assignments if a.workload == draft.name)
+    placed = placement.placed.get(draft.name, 0)
+    nodes = sheet.planned(
+        f"workloads.{draft.name}.nodes",
+        max(1, len({a.node for a in mine})),
+        "nodes",
+        "nodes that this plan places it on",
+    )
+    wanted = draft.request.replicas if draft.request else (draft.serve.replicas or 1 if draft.serve else 1)
+    service: ServicePlan | Unplanned | None = None
+    training: TrainingPlan | None = None
+    checkpoint: CheckpointPlan | Unplanned | None = None
+    capacity: CapacityPlan | Unplanned | None = None
+    if draft.serve is not None:
+        service = _service(sheet, draft, drafts, placement, pools, placed)
+        if isinstance(service, ServicePlan) and draft.layout and draft.lengths:
+            capacity = serving_capacity(sheet, draft.name, service, draft.layout, draft.lengths, use)
+    elif draft.train is not None and draft.site is not None:
+        training, checkpoint, capacity = _training(sheet, draft, drafts, placement, pools, nodes, use)
+    return WorkloadPlan(
+        name=draft.name,
+        kind=draft.workload.kind,
+        model=draft.workload.model,
+        pool=draft.site.name if draft.site else "",
+        gpu=draft.site.gpu.name if draft.site and draft.site.gpu else "",
+        layout=draft.layout,
+        replicas_wanted=wanted,
+        replicas_placed=placed,
+        memory=draft.memory,
+        choices=draft.choices,
+        placement=mine,
+        service=service,
+        training=training,
+        payload=_payload(sheet, draft, mine, wanted, nodes),
+        checkpoint=checkpoint,
+        capacity=capacity,
+    )
+
+
+def _service(
+    sheet: Sheet, draft: Draft, drafts: list[Draft], placement: Placement, pools: list[Nodes], placed: int
+) -> ServicePlan | Unplanned:
+    name, serve, rate = draft.name, draft.serve, draft.rate
+    if serve is None or draft.site is None or rate is None:
+        reason = draft.memory.reason if isinstance(draft.memory, Unplanned) else "the model cannot be planned"
+        return Unplanned(f"workloads.{name}.service", reason)
+    prefix = f"workloads.{name}.service"
+    count = sheet.planned(f"{prefix}.placed", max(1, placed), "replicas", "replicas that this plan places")
+    capacity = None
+    if isinstance(rate, Figure) and placed:
+        capacity = sheet.derive(
+            f"{prefix}.capacity", "req/s", "placed replicas × rate of one", lambda n, r: n * r, count, rate
+        )
+    load = sheet.declared(f"workloads.{name}.serve.rate", serve.rate, "req/s")
+    first, step = read_targets(sheet, name, draft.workload.target)
+    seen: tuple[Figure | None, Figure | None, Figure | None] = (None, None, None)
+    if isinstance(draft.load, Load):
+        seen = at_load(sheet, prefix, draft.load, count, len(draft.site.nodes))
+    losses = plan_losses(sheet, draft, [d for d in drafts if d.request], placement, pools, rate)
+    plan = ServicePlan(load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses)
+    _check_service(sheet, draft, plan)
+    return plan
+
+
+def _check_service(sheet: Sheet, draft: Draft, plan: ServicePlan) -> None:
+    prefix, path = f"workloads.{draft.name}.service", f"workloads.{draft.name}"
+    if plan.capacity is not None and plan.capacity.value < plan.rate.value:
+        sheet.misfit(
+            f"{prefix}.capacity",
+            f"{path}.serve.replicas",
+            f"the placed replicas carry {plan.capacity}, the load is {plan.rate}",
+        )
+    for loss in plan.losses:
+        if draft.survive and loss.nodes_lost <= draft.survive and not loss.carries:
+            sheet.misfit(f"{prefix}.losses", f"{path}.target.survive", loss.reason)
+
+
+def _training(
+    sheet: Sheet,
+    draft: Draft,
+    drafts: list[Draft],
+    placement: Placement,
+    pools: list[Nodes],
+    nodes: Figure,
+    use: Use | Unplanned,
+) -> tuple[TrainingPlan | None, CheckpointPlan | Unplanned | None, CapacityPlan | Unplanned | None]:
+    name, train, site = draft.name, draft.train, draft.site
+    if train is None or site is None:
+        return None, None, None
+    mttf = plan_mttf(sheet, name, nodes)
+    restart = plan_restart(sheet, name, draft.workload.target)
+    checkpoint = plan_checkpoint(sheet, name, train, draft.workload.target, draft.model, site, nodes, mttf, restart)
+    losses = plan_losses(sheet, draft, [d for d in drafts if d.request], placement, pools, None)
+    training = plan_training(sheet, name, train, draft.model, site, nodes, mttf, restart, checkpoint, losses)
+    for loss in losses:
+        if draft.survive and loss.nodes_lost <= draft.survive and not loss.carries:
+            sheet.misfit(f"workloads.{name}.losses", f"workloads.{name}.target.survive", loss.reason)
+    tokens = sheet.maybe(f"workloads.{name}.train.tokens", train.tokens, "Mtok")
+    return training, checkpoint, training_capacity(sheet, name, training, train.gpus, tokens, use)
+
+
+def _payload(
+    sheet: Sheet, draft: Draft, mine: tuple[Assignment, ...], wanted: int, nodes: Figure
+) -> PayloadPlan | Unplanned | None:
+    payload = draft.workload.payload
+    if payload is None:
+        return None
+    path = f"workloads.{draft.name}"
+    if draft.serve is not None:
+        readers = sheet.planned(f"{path}.readers", wanted, "readers", "every replica reads the whole payload")
+        weights_path, precision = f"{path}.serve.precision", draft.serve.precision
+    else:
+        readers = sheet.planned(
+            f"{path}.readers", nodes.value, "readers", "one copy per node of the job, shared by its ranks"
+        )
+        weights_path, precision = f"{path}.train.precision", draft.train.precision if draft.train else "bf16"
+    weights = None
+    if isinstance(draft.model, PlannedModel):
+        form = weight_format(sheet, weights_path, precision)
+        weights = replica_weights(sheet, f"{path}.weights", draft.model, form)
+    return plan_payload(sheet, draft.name, payload, draft.workload.target, draft.site, weights, readers, nodes)
