@@ -14,6 +14,8 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Final
 
+from clusterwright.lib.quantities import CURRENCIES
+
 
 class Origin(IntEnum):
     """Where a leaf came from, weakest first."""
@@ -108,7 +110,7 @@ class Figure:
         return min(carrying or [leaf.origin for leaf in self.leaves.values()])
 
     def __str__(self) -> str:
-        return f"{format_value(self.value)} {self.unit}".rstrip()
+        return format_amount(self.value, self.unit)
 
 
 def leaf(name: str, value: float, unit: str, origin: Origin, basis: str) -> Figure:
@@ -149,6 +151,15 @@ def evaluate(figure: Figure, overrides: Mapping[str, float]) -> float:
         return known[id(node)]
 
     return value_of(figure)
+
+
+def format_amount(value: float, unit: str) -> str:
+    """A magnitude with its unit as people write it: `18.2 ms`, `$0.73/Mtok`, `45 %` for a share of 0.45."""
+    if unit == "share":
+        return f"{format_value(value * 100)} %"
+    if unit[:1] in CURRENCIES.values():
+        return f"{'−' if value < 0 else ''}{unit[0]}{format_value(abs(value))}{unit[1:]}"
+    return f"{format_value(value)} {unit}".rstrip()
 
 
 def format_value(value: float) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from clusterwright.lib.figures import Figure, Origin, format_value
-from clusterwright.lib.quantities import CURRENCIES, Quantity
+from clusterwright.lib.figures import Figure, Origin, format_amount
+from clusterwright.lib.quantities import Quantity
 from clusterwright.model.acceptance import Requirement, Scope
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Outcome, RehearsalOutcome
@@ -43,7 +43,6 @@ EXITS: Final[dict[int, str]] = {
     130: "stopped before the end",
 }
 _SIGNS: Final = {"at_least": "≥", "at_most": "≤", "equals": "="}
-_CURRENCY_SIGNS: Final = frozenset(CURRENCIES.values())
 _METRICS: Final = {
     "gpus_present": "GPUs present",
     "dcgm_failures": "DCGM failures",
@@ -152,11 +151,8 @@ def figure_words(figure: Figure) -> str:
 
 
 def amount_words(value: float, unit: str) -> str:
-    """A magnitude with its unit; a currency sign stands before the number."""
-    if unit[:1] in _CURRENCY_SIGNS:
-        sign, rest = unit[0], unit[1:].strip()
-        return f"{'−' if value < 0 else ''}{sign}{format_value(abs(value))}{rest}"
-    return f"{format_value(value)} {unit}".rstrip()
+    """A magnitude with its unit; a currency sign stands before the number, a share is a percentage."""
+    return format_amount(value, unit)
 
 
 def place_words(document: Document | None, path: str) -> str:
