@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-_VOID = frozenset({"meta", "link", "br", "hr", "input", "col"})
+_VOID = frozenset({"wbr", "meta", "link", "br", "hr", "input", "col"})
 
 
 @dataclass
@@ -20,8 +20,8 @@ class Node:
     @property
     def text(self) -> str:
         """All text below, white space folded."""
-        parts = (c if isinstance(c, str) else c.text for c in self.children)
-        return " ".join(" ".join(parts).split())
+        parts = (c if isinstance(c, str) else "\0" if c.tag == "wbr" else c.text for c in self.children)
+        return " ".join(" ".join(parts).replace(" \0 ", "").split())
 
     def all(self, tag: str = "", **attributes: str) -> Iterator[Node]:
         """Elements below with this tag and these attributes (`class_` matches one of the classes)."""

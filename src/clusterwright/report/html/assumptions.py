@@ -6,8 +6,8 @@ import math
 from typing import Final
 
 from clusterwright.lib.figures import SWING
-from clusterwright.report.html.elements import Html, fold, h, markup, table
-from clusterwright.report.html.words import figure_words, origin_badge
+from clusterwright.report.html.elements import Html, dotted, fold, h, markup, table
+from clusterwright.report.html.words import origin_badge
 from clusterwright.report.proofs import Assumption, Proof
 
 #: How many are shown before the rest is folded.
@@ -34,11 +34,11 @@ def render_assumptions(proof: Proof) -> Html:
 def _table(assumptions: tuple[Assumption, ...], caption: str) -> Html:
     rows = (
         (
-            h("span", a.leaf.name, cls="mono"),
-            figure_words(a.leaf),
+            dotted(a.leaf.name),
+            str(a.leaf),
             origin_badge(a.leaf.origin),
             a.leaf.basis,
-            (h("span", a.moves.name, cls="mono"), f", now {figure_words(a.moves)}"),
+            (dotted(a.moves.name), f", now {a.moves}"),
             "decides it" if math.isinf(a.effect) else f"±{a.effect:.1%}",
         )
         for a in assumptions

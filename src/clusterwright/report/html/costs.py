@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from clusterwright.lib.figures import Figure, format_value
+from clusterwright.lib.figures import Figure, format_amount, format_value
 from clusterwright.plan.results import AlternativeCost, EconomicsPlan, Plan, UnitCost, Unplanned
 from clusterwright.report.html.derivations import Derivations
 from clusterwright.report.html.drawing import box, legend, share, strip
 from clusterwright.report.html.elements import Child, Html, fold, h, markup
-from clusterwright.report.html.words import amount_words, figure_words, origin_badge
+from clusterwright.report.html.words import origin_badge
 
-_COLOURS: Final = ("k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8")
+_COLOURS: Final = tuple(f"k{i}" for i in range(1, 11))
 
 
 def render_costs(plan: Plan, derivations: Derivations) -> Html:
@@ -56,7 +56,7 @@ def _unit(unit: UnitCost, money: EconomicsPlan, colours: dict[str, str]) -> Html
             _label("here", unit.unit_cost, None),
             ours,
             legend(
-                (colours[name], (f"{name} ", h("b", amount_words(part, unit.unit_cost.unit))))
+                (colours[name], (f"{name} ", h("b", format_amount(part, unit.unit_cost.unit))))
                 for name, part in parts
                 if part
             ),
@@ -84,7 +84,7 @@ def _label(name: str, figure: Figure, alternative: AlternativeCost | None) -> Ht
     return h(
         "div",
         h("span", h("b", name), said, note),
-        h("span", h("b", figure_words(figure)), " ", origin_badge(figure.origin)),
+        h("span", h("b", str(figure)), " ", origin_badge(figure.origin)),
         cls="label",
     )
 
@@ -100,18 +100,18 @@ def _bar_of(unit_cost: Figure, parts: list[tuple[str, float]], widest: float, co
     x = 0.0
     for label, part in parts:
         width = max(0.0, part) / widest if widest else 0.0
-        tip = f"{label} {amount_words(part, unit_cost.unit)}"
+        tip = f"{label} {format_amount(part, unit_cost.unit)}"
         shapes.append(box(share(x), 2, share(width), 20, f"{colours[label]} gap", tip=tip))
         x += width
-    said = ", ".join(f"{label} {amount_words(part, unit_cost.unit)}" for label, part in parts)
-    return strip(24, *shapes, label=f"{figure_words(unit_cost)}: {said}")
+    said = ", ".join(f"{label} {format_amount(part, unit_cost.unit)}" for label, part in parts)
+    return strip(24, *shapes, label=f"{unit_cost}: {said}")
 
 
 def _plain_bar(alternative: AlternativeCost, figure: Figure, widest: float) -> Html:
     return strip(
         24,
         box(0, 2, share(figure.value / widest if widest else 0), 20, "k0"),
-        label=f"{alternative.name} {figure_words(figure)}",
+        label=f"{alternative.name} {figure}",
     )
 
 

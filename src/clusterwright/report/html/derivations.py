@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from clusterwright.lib.figures import Figure
-from clusterwright.report.html.elements import Child, Html, fold, h
-from clusterwright.report.html.words import figure_words, origin_badge
+from clusterwright.report.html.elements import Child, Html, dotted, fold, h
+from clusterwright.report.html.words import origin_badge
 
 _DEPTH = 12
 
@@ -20,16 +20,16 @@ class Derivations:
     def __init__(self) -> None:
         self._anchors: dict[tuple[str, float, str], str] = {}
 
-    def ledger(self, rows: Iterable[tuple[Child, Figure | None]], *, strong: bool = False) -> Html:
+    def ledger(self, rows: Iterable[tuple[Child, Figure | None]]) -> Html:
         """Lines of name, value and origin badge, each unfolding its derivation; rows without a figure are left out."""
         lines = [self.line(name, figure) for name, figure in rows if figure is not None]
-        return h("div", lines, cls="ledger strong" if strong else "ledger") if lines else Html("")
+        return h("div", lines, cls="ledger") if lines else Html("")
 
     def line(self, name: Child, figure: Figure) -> Html:
         """One number: what it is, value with unit, origin; its tree on click."""
         summary = (
             h("span", name, cls="name"),
-            h("span", figure_words(figure), cls="value"),
+            h("span", str(figure), cls="value"),
             origin_badge(figure.origin),
         )
         return fold(summary, h("ul", self._node(figure, 0), cls="tree"))
@@ -37,9 +37,9 @@ class Derivations:
     def _node(self, figure: Figure, level: int) -> Html:
         key = (figure.name, figure.value, figure.basis)
         head: list[Child] = [
-            h("span", figure.name, cls="mono"),
+            dotted(figure.name),
             " = ",
-            h("b", figure_words(figure)),
+            h("b", str(figure)),
             " ",
             origin_badge(figure.origin),
         ]
@@ -58,4 +58,4 @@ class Derivations:
 
 def inline_figure(figure: Figure) -> Html:
     """A number in running text or a table cell: value with unit and its badge."""
-    return h("span", h("b", figure_words(figure)), " ", origin_badge(figure.origin))
+    return h("span", h("b", str(figure)), " ", origin_badge(figure.origin))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-VOID: Final = frozenset({"br", "hr", "meta", "link", "input", "col"})
+VOID: Final = frozenset({"br", "wbr", "hr", "meta", "link", "input", "col"})
 #: Elements of SVG are closed in place when empty, as XML allows and HTML parsers accept inside <svg>.
 SELF_CLOSING: Final = frozenset({"rect", "circle", "line", "path", "polyline", "polygon", "use"})
 #: Controls except tab and line feed; direction overrides, embeddings, isolates and marks (Unicode 16.0, annex 9 of
@@ -130,6 +130,12 @@ def table(
 def plain(child: Child) -> str:
     """The text of a child without its tags, for labels."""
     return html.unescape(re.sub(r"<[^>]+>", "", markup(child)))
+
+
+def dotted(name: str) -> Html:
+    """A dotted name in fixed width that breaks after its dots, so that a narrow column does not cut its words."""
+    first, *rest = name.split(".")
+    return h("span", first, ((".", h("wbr"), part) for part in rest), cls="mono")
 
 
 def fold(summary: Child, *body: Child, cls: str = "", open_: bool = False, id_: str | None = None) -> Html:

@@ -7,7 +7,7 @@ from typing import Final
 
 from clusterwright.model.documents import Document
 from clusterwright.model.findings import AREAS, Finding, Severity
-from clusterwright.report.html.elements import Html, fold, h, markup
+from clusterwright.report.html.elements import Html, dotted, fold, h, markup
 from clusterwright.report.html.words import count_words
 from clusterwright.report.proofs import Proof
 
@@ -59,7 +59,7 @@ def _finding(finding: Finding, document: Document | None, heading: str) -> Html:
             "p",
             h("span", str(finding.place), cls="mono"),
             " · ",
-            h("span", finding.path or "whole file", cls="mono"),
+            dotted(finding.path or "whole file"),
             f" · {finding.area} · {owner} · rule ",
             h("span", finding.rule, cls="mono"),
             cls="meta",

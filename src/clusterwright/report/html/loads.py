@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from clusterwright.lib.figures import Figure
+from clusterwright.lib.figures import Figure, format_value
 from clusterwright.plan.results import (
     CheckpointPlan,
+    CollectivePlan,
     LinkPlan,
     PayloadPlan,
     Plan,
@@ -15,8 +16,9 @@ from clusterwright.plan.results import (
     Unplanned,
     WorkloadPlan,
 )
-from clusterwright.report.html.derivations import Derivations
-from clusterwright.report.html.elements import Child, Html, fold, h, markup
+from clusterwright.report.html.derivations import Derivations, inline_figure
+from clusterwright.report.html.elements import Child, Html, fold, h, markup, table
+from clusterwright.report.html.words import count_words
 
 Row = tuple[Child, Figure | None]
 _LINKS: Final = {"source": "Source", "network": "Network", "cache": "Cache"}
@@ -95,7 +97,8 @@ def _beside(said: str, target: tuple[str, Figure] | None) -> str:
 
 def _payload(payload: PayloadPlan, derivations: Derivations) -> Html:
     stops = [_stop(link, payload) for link in payload.links]
-    stops.append(h("li", h("div", h("b", "Replicas"), f"{payload.readers} × {payload.size}", cls="stop")))
+    each = f"{format_value(payload.readers.value)} × {payload.size}"
+    stops.append(h("li", h("div", h("b", "Replicas"), each, cls="stop")))
     return markup(
         h("h4", "Payload: what every replica must load"),
         h("p", _payload_words(payload)),
@@ -105,7 +108,7 @@ def _payload(payload: PayloadPlan, derivations: Derivations) -> Html:
             derivations,
             [
                 ("required rate", payload.required_rate),
-                *((f"{_LINKS[link.kind].lower()} {link.path}", link.rate) for link in payload.links),
+                *((f"{_LINKS[link.kind].lower()} {_name(link.path)}", link.rate) for link in payload.links),
                 ("time from the source", payload.time),
                 ("time from the cache", payload.time_cached),
                 ("start of the engine", payload.startup),
@@ -124,8 +127,10 @@ def _folded(title: str, derivations: Derivations, rows: list[Row]) -> Html:
 
 
 def _payload_words(payload: PayloadPlan) -> Child:
-    readers = "1 reader needs" if payload.readers.value == 1 else f"{payload.readers} readers need"
-    rate = f"{readers} {payload.size} each within {payload.within}: {payload.required_rate}."
+    count = payload.readers.value
+    readers = "1 reader needs" if count == 1 else f"{format_value(count)} readers need"
+    size, within = str(payload.size), str(payload.within)
+    rate = f"{readers} {size} each within {within}: {payload.required_rate}."
     if payload.meets_rate is None:
         return f"{rate} Whether the way carries that is unknown."
     if payload.meets_rate:
@@ -151,12 +156,18 @@ def _stop(link: LinkPlan, payload: PayloadPlan) -> Html:
         "li",
         h(
             "div",
-            h("b", f"{_LINKS[link.kind]} {link.path.rpartition('.')[2]}"),
+            h("b", f"{_LINKS[link.kind]} {_name(link.path)}"),
             f"{link.rate}, {link.time}",
             note,
             cls="stop binding" if binding else "stop",
         ),
     )
+
+
+def _name(path: str) -> str:
+    """What a path names below its section: `object` of `storage.stores.object.read`."""
+    parts = path.split(".")
+    return parts[2] if len(parts) > 2 else path
 
 
 def _checkpoint(checkpoint: CheckpointPlan, derivations: Derivations) -> Html:
@@ -207,10 +218,32 @@ def _together(plan: Plan, derivations: Derivations) -> Html:
 
 
 def _network(plan: Plan, derivations: Derivations) -> Html:
-    rows: list[Row] = []
-    for c in plan.network.collectives:
-        where = f"{c.operation} over {c.nodes} node{'s' if c.nodes != 1 else ''} of {c.pool}"
-        rows += [(f"{where}: bound, more is invalid evidence", c.bound), (f"{where}: reference", c.reference)]
-    if not rows and not plan.network.unknown:
+    """Bounds as a table of operations by scope; the derivations folded below."""
+    collectives = plan.network.collectives
+    if not collectives and not plan.network.unknown:
         return Html("")
-    return markup(h("h3", "Collectives, bus bandwidth"), derivations.ledger(rows), _unknown(plan.network.unknown))
+    scopes = list(dict.fromkeys((c.pool, c.nodes) for c in collectives))
+    known = {(c.operation, c.pool, c.nodes): c for c in collectives}
+    operations = list(dict.fromkeys(c.operation for c in collectives))
+    rows = ((op, *(_bounds(known.get((op, pool, nodes))) for pool, nodes in scopes)) for op in operations)
+    heads = ("Operation", *(f"{count_words(nodes, 'node')} of {pool}" for pool, nodes in scopes))
+    ledger: list[Row] = []
+    for c in collectives:
+        where = f"{c.operation}, {count_words(c.nodes, 'node')} of {c.pool}"
+        ledger += [(f"{where}: bound", c.bound), (f"{where}: reference", c.reference)]
+    return markup(
+        h("h3", "Collectives, bus bandwidth"),
+        h("p", "Evidence above a bound is invalid. Above a reference look again; far below it look for the cause."),
+        table(heads, rows, caption="Bound and reference per collective", cls="stack") if collectives else None,
+        _folded("Collectives", derivations, ledger) if ledger else None,
+        _unknown(plan.network.unknown),
+    )
+
+
+def _bounds(collective: CollectivePlan | None) -> Child:
+    if collective is None:
+        return None
+    return (
+        h("p", "bound ", inline_figure(collective.bound)),
+        h("p", "reference ", inline_figure(collective.reference)),
+    )

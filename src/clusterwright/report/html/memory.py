@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from clusterwright.lib.figures import Figure
+from clusterwright.lib.figures import Figure, format_amount
 from clusterwright.plan.results import MemoryPlan, Plan, WorkloadPlan
 from clusterwright.report.html.derivations import Derivations
 from clusterwright.report.html.drawing import box, legend, line, share, strip
 from clusterwright.report.html.elements import Child, Html, fold, h, markup
-from clusterwright.report.html.words import amount_words, origin_badge
+from clusterwright.report.html.words import origin_badge
 
 #: Parts in the colours of the style sheet; a part that is named otherwise takes the next free one.
-_COLOURS: Final = ("k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8")
+_COLOURS: Final = tuple(f"k{i}" for i in range(1, 11))
 
 
 def render_memory(plan: Plan, derivations: Derivations) -> Html:
@@ -48,7 +48,8 @@ def _bar(workload: WorkloadPlan, memory: MemoryPlan, widest: float, colours: dic
         x += width
     limit = share(memory.usable.value / widest)
     shapes.append(line(limit, 0, limit, 32, "limit", width=2))
-    said = ", ".join(f"{label} {figure}" for label, figure in memory.parts)
+    parts = ", ".join(f"{label} {figure}" for label, figure in memory.parts)
+    said = f"{parts}; total {memory.total} of {memory.usable} usable"
     state = "fits" if memory.fits else "does not fit"
     colour = "good" if memory.fits else "bad"
     return markup(
@@ -64,19 +65,19 @@ def _bar(workload: WorkloadPlan, memory: MemoryPlan, widest: float, colours: dic
             ),
             cls="label",
         ),
-        strip(32, *shapes, label=f"{workload.name}: {said}; total {memory.total} of {memory.usable} usable; {state}"),
+        strip(32, *shapes, label=f"{workload.name}: {said}; {state}"),
         legend([*((colours[label], (f"{label} ", h("b", _gib(f)))) for label, f in memory.parts), _free(memory)]),
     )
 
 
 def _free(memory: MemoryPlan) -> tuple[str, Child]:
     left = memory.usable.value - memory.total.value
-    said = f"{amount_words(round(left, 1), memory.usable.unit)}" if left >= 0 else "none"
+    said = f"{format_amount(round(left, 1), memory.usable.unit)}" if left >= 0 else "none"
     return ("free", ("free of what is usable ", h("b", said)))
 
 
 def _gib(figure: Figure) -> str:
-    return amount_words(round(figure.value, 1), figure.unit)
+    return format_amount(round(figure.value, 1), figure.unit)
 
 
 def _numbers(workload: WorkloadPlan, memory: MemoryPlan, derivations: Derivations) -> Html:

@@ -22,7 +22,7 @@ DETAILED: Final = 4
 TILES: Final = 160
 #: Groups of nodes that carry the same, up to which each is drawn.
 GROUPS: Final = 24
-COLOURS: Final = 8
+COLOURS: Final = 10
 PAD: Final = 12.0
 
 

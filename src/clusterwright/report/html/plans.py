@@ -6,7 +6,7 @@ from clusterwright.lib.figures import Origin
 from clusterwright.plan.results import Plan
 from clusterwright.report.html.costs import render_costs
 from clusterwright.report.html.derivations import Derivations
-from clusterwright.report.html.elements import Html, h, markup
+from clusterwright.report.html.elements import Html, dotted, h, markup
 from clusterwright.report.html.loads import render_loads
 from clusterwright.report.html.memory import render_memory
 from clusterwright.report.html.placements import render_placements
@@ -49,7 +49,7 @@ def _misfits(plan: Plan) -> Html:
             h(
                 "article",
                 h("p", h("b", m.message)),
-                h("p", h("span", m.path, cls="mono"), f" · {m.subject}", cls="meta"),
+                h("p", dotted(m.path), f" · {m.subject}", cls="meta"),
                 cls="finding error",
             )
             for m in plan.misfits
@@ -67,7 +67,7 @@ def _unplanned(plan: Plan) -> Html:
             (
                 h(
                     "li",
-                    h("span", u.subject, cls="mono"),
+                    dotted(u.subject),
                     f": {u.reason}",
                     f" Needs: {', '.join(u.missing)}." if u.missing else "",
                 )

@@ -175,17 +175,26 @@ def _pool(name: str, pool: Pool, architecture: Architecture, planned: PoolPlan |
         about=tuple(s for s in (f"{pool.role}, {shape}", total, spares) if s),
         gpus=gpus,
         domain=domain if domain > 1 else 0,
-        domain_words=_domain_words(pool, domain, gpus) if domain > 1 else "",
+        domain_words=_domain_words(domain, gpus, switched=_switched(pool, architecture)) if domain > 1 else "",
         nics=(hardware.nics or 0) if hardware else 0,
         devices=_devices(name, pool, architecture),
         attachments=attachments,
     )
 
 
-def _domain_words(pool: Pool, domain: int, gpus_per_node: int) -> str:
-    joined = "NVSwitch" if pool.hardware and pool.hardware.nvswitch else "scale-up"
-    part = "part of a " if gpus_per_node and domain > gpus_per_node else ""
-    return f"{part}{joined} domain, {domain} GPUs"
+def _domain_words(domain: int, gpus_per_node: int, *, switched: bool) -> str:
+    joined = "NVSwitch" if switched else "scale-up"
+    spans = f" over {domain // gpus_per_node} nodes" if gpus_per_node and domain > gpus_per_node else ""
+    return f"{joined} domain, {domain} GPUs{spans}"
+
+
+def _switched(pool: Pool, architecture: Architecture) -> bool:
+    """Whether the file says that the pool has NVSwitch: outright, or by the Fabric Manager that only NVSwitch needs."""
+    if pool.hardware and pool.hardware.nvswitch is not None:
+        return pool.hardware.nvswitch
+    profiles = architecture.software.profiles if architecture.software else {}
+    profile = profiles.get(pool.software or "")
+    return bool(profile and profile.fabric_manager)
 
 
 def _devices(name: str, pool: Pool, architecture: Architecture) -> tuple[str, ...]:

@@ -13,13 +13,13 @@ _COLOURS: Final = """
 --paper:#fcfbf9;--card:#fff;--sunk:#f2f1ed;--ink:#1a1d21;--soft:#555d66;--line:#d9d7d0;--strong:#9aa0a6;--link:#0a58a3;
 --good:#176b32;--good-bg:#e4f3e7;--bad:#b3261e;--bad-bg:#fce8e6;--open:#7a4d00;--open-bg:#fdf1d8;--none:#555d66;
 --none-bg:#ecebe7;--virtual:#6a3fb0;--virtual-bg:#f2edfb;--focus:#0a58a3;
---c1:#2f6db3;--c2:#1d8a7d;--c3:#c9772a;--c4:#8b6bb8;--c5:#b5495b;--c6:#6f7f2f;--c7:#4d8fae;--c8:#a0674b;--c0:#8a929b;
+--c1:#2f6db3;--c2:#1d8a7d;--c3:#c9772a;--c4:#8b6bb8;--c5:#b5495b;--c6:#6f7f2f;--c7:#4d8fae;--c8:#a0674b;--c9:#3f4f8f;--c10:#a3457f;--c0:#8a929b;
 --on-c:#fff;--free:#fff}
 @media (prefers-color-scheme:dark){:root{
 --paper:#14171a;--card:#1b1f23;--sunk:#22272c;--ink:#e6e8ea;--soft:#a8b0b8;--line:#363c43;--strong:#7a838c;--link:#7db8f2;
 --good:#7ed394;--good-bg:#17301e;--bad:#ff9d94;--bad-bg:#3b1b19;--open:#f0c068;--open-bg:#352a12;--none:#a8b0b8;
 --none-bg:#2a2f35;--virtual:#c4a6f5;--virtual-bg:#261f36;--focus:#7db8f2;
---c1:#5b96d8;--c2:#3fae9f;--c3:#dd9450;--c4:#a98cd6;--c5:#d9707f;--c6:#9bab55;--c7:#74b4d2;--c8:#c58f74;--c0:#7d858e;
+--c1:#5b96d8;--c2:#3fae9f;--c3:#dd9450;--c4:#a98cd6;--c5:#d9707f;--c6:#9bab55;--c7:#74b4d2;--c8:#c58f74;--c9:#8693d8;--c10:#d780b6;--c0:#7d858e;
 --on-c:#0d0f11;--free:#22272c}}
 """
 
@@ -32,6 +32,7 @@ a{color:var(--link);text-underline-offset:.15em}
 :focus-visible{outline:2px solid var(--focus);outline-offset:2px}
 code,pre,.mono{font:.92em/1.45 ui-monospace,"SF Mono",Menlo,Consolas,"DejaVu Sans Mono",monospace;
 overflow-wrap:anywhere}
+td .mono,th .mono{overflow-wrap:break-word}
 pre{margin:0;white-space:pre-wrap}
 code.run{background:var(--sunk);border-radius:4px;padding:.1em .4em;-webkit-user-select:all;user-select:all}
 h1,h2,h3,h4{line-height:1.25;margin:0;text-wrap:balance}
@@ -135,7 +136,6 @@ _FIGURES: Final = """
 .ledger .value{font-weight:600;white-space:nowrap}
 .ledger .origin{flex:none;min-width:5.4rem;text-align:center}
 .ledger>details[open]>summary{background:var(--sunk)}
-.ledger.strong .value{font-size:1.05rem}
 ul.tree{list-style:none;margin:.3rem 0 .8rem .7rem;padding:0;font-size:.88rem}
 ul.tree ul{list-style:none;margin:0 0 0 .35rem;padding-left:.9rem;border-left:1px solid var(--line)}
 ul.tree li{padding:.2rem 0}
@@ -157,6 +157,7 @@ svg .wire{stroke:var(--strong);fill:none}svg .axis{stroke:var(--strong)}
 svg .gap{stroke:var(--paper);stroke-width:1}
 svg .k0{fill:var(--c0)}svg .k1{fill:var(--c1)}svg .k2{fill:var(--c2)}svg .k3{fill:var(--c3)}svg .k4{fill:var(--c4)}
 svg .k5{fill:var(--c5)}svg .k6{fill:var(--c6)}svg .k7{fill:var(--c7)}svg .k8{fill:var(--c8)}
+svg .k9{fill:var(--c9)}svg .k10{fill:var(--c10)}
 svg .free{fill:var(--free);stroke:var(--strong)}
 svg .limit{stroke:var(--bad);stroke-width:2;stroke-dasharray:5 3}
 svg .w-compute{stroke:var(--c1)}svg .w-storage{stroke:var(--c3)}svg .w-in-band{stroke:var(--c2)}
@@ -169,6 +170,7 @@ ul.legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.25rem 1.1re
 ul.legend svg{width:12px;height:12px;vertical-align:-1px;margin-right:.4em}
 .bars{display:grid;gap:.2rem;margin:.8rem 0}
 .bars .label{display:flex;justify-content:space-between;gap:1rem;flex-wrap:wrap;font-size:.92rem;margin-top:.5rem}
+.bars .label>span:last-child{margin-left:auto;text-align:right}
 .bars>svg,.line>svg{width:100%;display:block;overflow:visible}
 ol.chain{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.5rem 0;margin:.8rem 0}
 ol.chain li{display:flex;align-items:center}
@@ -235,7 +237,8 @@ _PRINT: Final = """
 :root{color-scheme:light;--paper:#fff;--card:#fff;--sunk:#f2f1ed;--ink:#000;--soft:#444;--line:#ccc;--strong:#888;
 --link:#000;--good:#176b32;--good-bg:#fff;--bad:#b3261e;--bad-bg:#fff;--open:#7a4d00;--open-bg:#fff;--none:#444;
 --none-bg:#fff;--virtual:#6a3fb0;--virtual-bg:#eee;--on-c:#fff;--free:#fff;
---c1:#2f6db3;--c2:#1d8a7d;--c3:#c9772a;--c4:#8b6bb8;--c5:#b5495b;--c6:#6f7f2f;--c7:#4d8fae;--c8:#a0674b;--c0:#8a929b}
+--c1:#2f6db3;--c2:#1d8a7d;--c3:#c9772a;--c4:#8b6bb8;--c5:#b5495b;--c6:#6f7f2f;--c7:#4d8fae;--c8:#a0674b;--c9:#3f4f8f;--c10:#a3457f;
+--c0:#8a929b}
 body{font-size:10pt;-webkit-print-color-adjust:exact;print-color-adjust:exact}
 .frame{display:block;max-width:none;padding:0}
 nav.contents,ul.filters,.skip{display:none}

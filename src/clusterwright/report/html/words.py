@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from clusterwright.lib.figures import Figure, Origin, format_amount
+from clusterwright.lib.figures import Origin
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.acceptance import Requirement, Scope
 from clusterwright.model.documents import Document
@@ -143,16 +143,6 @@ def duration_words(seconds: float) -> str:
 def time_words(moment: datetime) -> str:
     """A moment with its zone: `2026-11-30 12:04:11 UTC`."""
     return moment.strftime("%Y-%m-%d %H:%M:%S %Z").strip()
-
-
-def figure_words(figure: Figure) -> str:
-    """A figure as people write it: `18.2 ms`, `$0.73/Mtok`."""
-    return amount_words(figure.value, figure.unit)
-
-
-def amount_words(value: float, unit: str) -> str:
-    """A magnitude with its unit; a currency sign stands before the number, a share is a percentage."""
-    return format_amount(value, unit)
 
 
 def place_words(document: Document | None, path: str) -> str:

@@ -54,7 +54,7 @@ def test_few_nodes_are_drawn_device_by_device() -> None:
         assert len([t for t in tips if "GPU" in t]) == 16
         assert tips.count("gpu-001 GPU 4: finetune, replica 0") == 1
         assert tips.count("gpu-002 GPU 7: free") == 1
-        for said in ("gpu-001", "gpu-002", "cp-1", "cp-3", "store object", "scale-up domain, 8 GPUs"):
+        for said in ("gpu-001", "gpu-002", "cp-1", "cp-3", "store object", "NVSwitch domain, 8 GPUs"):
             assert said in picture.text
 
 
@@ -79,7 +79,7 @@ def test_many_nodes_get_a_tile_each(nodes: int) -> None:
 
 def test_a_domain_over_several_nodes_is_outlined() -> None:
     picture = drawn(proof_of(36, gpus=4, domain=72)).one("svg", class_="wide")
-    assert "part of a scale-up domain, 72 GPUs" in picture.text
+    assert "NVSwitch domain, 72 GPUs over 18 nodes" in picture.text
     outlines = [r for r in picture.all("rect", class_="domain") if r.children]
     assert len(outlines) == 2
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from clusterwright.lib.figures import Origin, leaf
 from clusterwright.model.acceptance import Requirement, Scope
 from clusterwright.model.evidence import Outcome, RehearsalOutcome
 from clusterwright.model.metrics import CLAIM_CLASSES, METRICS
@@ -17,7 +16,6 @@ from clusterwright.report.html.words import (
     condition_words,
     count_words,
     duration_words,
-    figure_words,
     metric_words,
     scope_words,
     threshold_words,
@@ -95,21 +93,6 @@ def test_conditions() -> None:
 )
 def test_durations(seconds: float, words: str) -> None:
     assert duration_words(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "words"),
-    [
-        (18.18, "ms", "18.18 ms"),
-        (0.7347, "$/Mtok", "$0.7347/Mtok"),
-        (43432, "$/month", "$43,432/month"),
-        (-2, "€/GPU-h", "−€2/GPU-h"),
-        (5, "$", "$5"),
-        (3, "", "3"),
-    ],
-)
-def test_figures(value: float, unit: str, words: str) -> None:
-    assert figure_words(leaf("x", value, unit, Origin.DECLARED, "here")) == words
 
 
 def test_a_value_that_could_not_be_read_is_no_zero() -> None:
