@@ -5,6 +5,25 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Final
 
+from clusterwright.review import (
+    adapters,
+    equipment,
+    fabrics,
+    floors,
+    layouts,
+    money,
+    necessity,
+    platforms,
+    promises,
+    quotas,
+    references,
+    sharing,
+    targets,
+    thresholds,
+    transfers,
+    versions,
+    waiving,
+)
 from clusterwright.review.inputs import (
     acceptance,
     compute,
@@ -20,19 +39,14 @@ from clusterwright.review.inputs import (
 from clusterwright.review.rules import Rule
 
 _MODULES: Final = (
-    owners,
-    workload,
-    compute,
-    network,
-    storage,
-    scheduler,
-    observability,
-    security,
-    acceptance,
-    economics,
+    *(owners, workload, compute, network, storage, scheduler, observability, security, acceptance, economics),
+    *(references, targets, layouts, equipment, sharing, versions, platforms, fabrics, adapters, transfers, quotas),
+    *(floors, thresholds, money, necessity, promises, waiving),
 )
+_WITHOUT_UNKNOWN: Final = tuple(rule for module in _MODULES for rule in module.RULES)
+_UNKNOWN: Final = waiving.unknown_rule(frozenset({rule.id for rule in _WITHOUT_UNKNOWN} | {"waiver-unknown-rule"}))
 
-RULES: Final[tuple[Rule, ...]] = tuple(rule for module in _MODULES for rule in module.RULES)
+RULES: Final[tuple[Rule, ...]] = (*_WITHOUT_UNKNOWN, _UNKNOWN)
 BY_ID: Final[dict[str, Rule]] = {rule.id: rule for rule in RULES}
 
 

@@ -139,9 +139,9 @@ class Subject:
         return shape.nvswitch if shape else None
 
     def domain_gpus(self, pool: str) -> int | None:
-        """GPUs of one scale-up (NVLink, xGMI) domain; None if the shape is unknown."""
-        shape = self.shape(pool)
-        return shape.domain_gpus if shape else None
+        """GPUs of one scale-up (NVLink, xGMI) domain as the plan sees it; None if the pool is not planned."""
+        planned = next((p for p in self.plan.pools if p.name == pool), None)
+        return planned.domain_gpus if planned else None
 
     def nic(self, pool: str) -> Nic | None:
         """Catalogue entry of a pool's compute NIC."""

@@ -51,18 +51,27 @@ require(
     weight=50,
     stages=ALWAYS,
 )
-require(
-    _TABLE,
+
+
+@_TABLE.rule(
     "pool-price-missing",
-    each_pool,
-    {"price": "what it costs", "ownership": "whether it is rented, reserved or owned"},
-    catches="A pool has no price or ownership.",
+    Severity.ERROR,
+    60,
     why="Capacity without a price looks free in every comparison.",
-    satisfy="give price and ownership",
+    satisfy="give ownership, and the price of what is not owned; owned hardware is priced under economics.costs",
     example="price: $2.40/GPU-h\nownership: rented",
-    weight=60,
+    source=PRACTICE,
     stages=ALWAYS,
 )
+def pool_price_missing(subject: Subject) -> Iterator[Hit]:
+    """A pool has no ownership, or is not owned and has no price."""
+    for path, label, pool in each_pool(subject):
+        if pool.ownership is None:
+            yield Hit(f"{path}.ownership", f"{label} does not say whether it is rented, reserved or owned")
+        if pool.price is None and pool.ownership != "owned":
+            yield Hit(f"{path}.price", f"{label} does not say what it costs")
+
+
 require(
     _TABLE,
     "cost-left-out",

@@ -8,6 +8,7 @@ from typing import Final
 from clusterwright.model.findings import Severity
 from clusterwright.review.requiring import (
     PRACTICE,
+    Parts,
     each_durable_store,
     each_remote_store,
     each_store,
@@ -173,16 +174,22 @@ require(
     weight=35,
     source="NVIDIA GPUDirect Storage overview guide",
 )
+
+
+def _each_object_store(subject: Subject) -> Parts:
+    return (part for part in each_durable_store(subject) if part[2].kind == "object")
+
+
 require(
     _TABLE,
     "store-price-missing",
-    each_durable_store,
+    _each_object_store,
     {
         "region": "in which region it stands",
         "price": "what it costs",
-        "egress_price": "what reading it from outside costs",
+        "egress_price": "what reading from outside costs",
     },
-    catches="A durable store has no region, price or egress price.",
+    catches="A durable object store has no region, price or egress price.",
     why="Object stores bill what leaves their region; a cluster elsewhere can pay more for bytes than for GPUs.",
     satisfy="give region, price and egress_price; $0/GB when there is none",
     example="region: ams1\nprice: $0.02/GB-month\negress_price: $0.01/GB",
