@@ -487,8 +487,8 @@ class ControlPlane:
     def _forgive_own_absence(self) -> None:
         """If this process itself was stopped or starved, silence of the agents meanwhile proves nothing."""
         now = self.clock.monotonic_s()
-        absent = now - self._last_tick - 2 * TICK_S
-        if absent > 0:
+        absent = now - self._last_tick
+        if absent > 2 * TICK_S:
             self._seen = {n: t + absent for n, t in self._seen.items()}
         self._last_tick = now
 
