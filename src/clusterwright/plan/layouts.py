@@ -71,13 +71,13 @@ def why_impossible(layout: Layout, site: Site, heads: int) -> str:
 def failure_domain(layout: Layout, site: Site, what: str) -> str:
     """What one failure takes down with this layout."""
     level = level_of(layout, site)
-    nodes = -(-layout.gpus // site.gpus_per_node)
+    held = site.gpus_per_node // layout.gpus
     if level == "gpu":
-        return f"one GPU takes one {what}, a node the up to {site.gpus_per_node} on it"
+        return f"a GPU takes one {what}; a node takes up to {held}"
     if level == "node":
-        held = site.gpus_per_node // layout.gpus
-        others = f", a node the up to {held} on it" if held > 1 else ", and so does its node"
-        return f"any of its {layout.gpus} GPUs takes the {what}{others}"
+        node = f"a node takes up to {held}" if held > 1 else "and so does its node"
+        return f"any of its {layout.gpus} GPUs takes the {what}; {node}"
+    nodes = -(-layout.gpus // site.gpus_per_node)
     return f"any of its {layout.gpus} GPUs, {nodes} nodes, or the network between them takes the {what}"
 
 
@@ -142,7 +142,7 @@ def _reason(candidate: Candidate, chosen: bool, declared: Layout | None) -> str:
         return f"{why}; {against}" if against else why
     if against:
         return against
-    return "possible; the file declares another layout" if declared else "possible; a choice with fewer GPUs is enough"
+    return "is possible, the file declares another" if declared else "is possible, fewer GPUs are enough"
 
 
 def _against(candidate: Candidate) -> str:

@@ -19,6 +19,7 @@ from clusterwright.plan.results import (
     PoolPlan,
     ServicePlan,
     TrainingPlan,
+    UnitCost,
     Unplanned,
     WorkloadPlan,
 )
@@ -147,7 +148,9 @@ def headlines(workloads: tuple[WorkloadPlan, ...], economics: EconomicsPlan | Un
         if isinstance(workload.payload, PayloadPlan):
             found.append(workload.payload.cold_start)
     if isinstance(economics, EconomicsPlan):
-        found += [u.unit_cost for u in economics.units if not isinstance(u, Unplanned)] or [economics.total]
+        units = [u for u in economics.units if isinstance(u, UnitCost)]
+        found += [u.unit_cost for u in units] or [economics.total]
+        found += [a.unit_cost for u in units for a in u.alternatives]
     return [f for f in found if isinstance(f, Figure)]
 
 

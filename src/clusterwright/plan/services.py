@@ -241,7 +241,7 @@ def replica_rate(sheet: Sheet, prefix: str, path: str, serve: Serve, load: Load,
         return replica.carried(step, first, quantile)
 
     estimate = sheet.derive(
-        f"{prefix}.estimated_replica_rate",
+        f"{prefix}.{'estimated_' if serve.replica_rate else ''}replica_rate",
         "req/s",
         f"largest rate within {labels} and cache: roofline, Little's law; decode validated on {VALIDATED}; "
         "the mean step stands for its percentile, waiting prompts as M/M/1 are not validated",

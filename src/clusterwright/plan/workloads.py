@@ -95,17 +95,24 @@ def _service(
         seen = at_load(sheet, prefix, draft.load, count, len(draft.site.nodes))
     losses = plan_losses(sheet, draft, [d for d in drafts if d.request], placement, pools, rate)
     plan = ServicePlan(load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses)
-    _check_service(sheet, draft, plan)
+    _check_service(sheet, draft, plan, placed)
     return plan
 
 
-def _check_service(sheet: Sheet, draft: Draft, plan: ServicePlan) -> None:
+def _check_service(sheet: Sheet, draft: Draft, plan: ServicePlan, placed: int) -> None:
     prefix, path = f"workloads.{draft.name}.service", f"workloads.{draft.name}"
     if plan.capacity is not None and plan.capacity.value < plan.rate.value:
         sheet.misfit(
             f"{prefix}.capacity",
             f"{path}.serve.replicas",
             f"the placed replicas carry {plan.capacity}, the load is {plan.rate}",
+        )
+    asked, room = draft.serve.concurrency if draft.serve else None, sheet.figures.get(f"{prefix}.most_in_flight")
+    if asked is not None and room is not None and asked > room.value * max(1, placed):
+        sheet.misfit(
+            f"{prefix}.most_in_flight",
+            f"{path}.serve.concurrency",
+            f"{asked} requests are to be in flight, a replica holds {room}",
         )
     for loss in plan.losses:
         if draft.survive and loss.nodes_lost <= draft.survive and not loss.carries:

@@ -1,0 +1,391 @@
+"""A plan as text on one screen, as the derivation of one figure, and as plain values for JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import textwrap
+from collections.abc import Mapping
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any, Final
+
+from clusterwright.lib.figures import Figure, Origin, explain_lines, format_amount
+from clusterwright.plan.results import (
+    CheckpointPlan,
+    CollectivePlan,
+    EconomicsPlan,
+    MemoryPlan,
+    PayloadPlan,
+    Plan,
+    ServicePlan,
+    TrainingPlan,
+    UnitCost,
+    Unplanned,
+    WorkloadPlan,
+)
+
+#: Origin → the mark behind a number.
+MARKS: Final[dict[Origin, str]] = {
+    Origin.ASSUMED: "ᵃ",
+    Origin.REHEARSED: "ʳ",
+    Origin.CATALOGUE: "ᶜ",
+    Origin.DECLARED: "ᵈ",
+    Origin.MEASURED: "ᵐ",
+}
+_LABEL: Final = 12
+_WIDTH: Final = 118
+_ASSUMPTIONS: Final = 6
+_LEVELS: Final = {"gpu": "one GPU", "node": "one node", "nodes": "several nodes"}
+_TIMES: Final = (("s", 1.0), ("min", 60.0), ("h", 3600.0), ("days", 86400.0))
+
+
+def render_plan(plan: Plan) -> str:
+    """The plan for people: what does not hold first, then each workload, network, cost, gaps, assumptions."""
+    blocks = [[_headline(plan)], _misfits(plan)]
+    blocks += [_workload(w, plan) for w in plan.workloads]
+    blocks += [_cluster(plan), _economics(plan), _unplanned(plan), _limits(plan), _assumptions(plan), [_legend()]]
+    return "\n\n".join("\n".join(_wrapped(line) for line in b) for b in blocks if b)
+
+
+def _wrapped(line: str) -> str:
+    """A line folded under its text."""
+    if len(line) <= _WIDTH:
+        return line
+    indent = " " * (_LABEL + 2) if line.startswith(" ") else "  "
+    return textwrap.fill(line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def figure_names(plan: Plan, *, computed: bool = False) -> tuple[str, ...]:
+    """Names that `--explain` knows, without those of choices that were not taken; only of computed figures if asked."""
+    names = (n for n, f in plan.figures.items() if ".choices." not in n and not (computed and f.is_leaf))
+    return tuple(sorted(names))
+
+
+def find_figure(plan: Plan, name: str) -> Figure | tuple[str, ...]:
+    """The figure of that name or unique ending; else the names most likely meant, nearest first."""
+    if name in plan.figures:
+        return plan.figures[name]
+    names = figure_names(plan)
+    ending = [n for n in names if n.endswith("." + name)]
+    if len({id(plan.figures[n]) for n in ending}) == 1:
+        return plan.figures[ending[0]]
+    near = ending or [n for n in names if name and name.lower() in n.lower()]
+    last = {n.rpartition(".")[2]: n for n in names}
+    near += [last[n] for n in get_close_matches(name.rpartition(".")[2], last, n=3, cutoff=0.6)]
+    near += get_close_matches(name, names, n=5, cutoff=0.6)
+    return tuple(dict.fromkeys(near))[:8]
+
+
+def render_derivation(figure: Figure) -> str:
+    """The tree of a figure: every number with unit, origin, source or formula, band; leaves by effect after it."""
+    lines = explain_lines(figure)
+    if figure.is_leaf:
+        return "\n".join(lines)
+    moved = [(leaf, effect) for leaf, effect in figure.effects if effect >= 1e-3]
+    lines += ["", "changes most with (for a 10 % change of each):"] if moved else []
+    width = max((len(leaf.name) for leaf, _ in moved), default=0)
+    lines += [f"  {leaf.name:{width}}  {_percent(effect):>7}  [{leaf.origin.word}]" for leaf, effect in moved[:10]]
+    return "\n".join(lines)
+
+
+def plan_values(plan: Plan) -> dict[str, Any]:
+    """The plan as plain values. Figures stand in `figures` in full; elsewhere as name, value, unit, origin."""
+    values: dict[str, Any] = _plain(plan)
+    values["fits"] = plan.fits
+    values["figures"] = {name: _full(figure) for name, figure in plan.figures.items()}
+    return values
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Figure):
+        return {"name": value.name, "value": _number(value.value), "unit": value.unit, "origin": value.origin.word}
+    if isinstance(value, Unplanned):
+        return {"unplanned": value.subject, "reason": value.reason, "missing": list(value.missing)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {f.name: _plain(getattr(value, f.name)) for f in fields if f.name != "figures"}
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return value.value if isinstance(value, Enum) else _number(value) if isinstance(value, float) else value
+
+
+def _full(figure: Figure) -> dict[str, Any]:
+    return {
+        "value": _number(figure.value),
+        "unit": figure.unit,
+        "origin": figure.origin.word,
+        "basis": figure.basis,
+        "inputs": [i.name for i in figure.inputs],
+        "band": list(figure.band) if figure.band else None,
+    }
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity: it is written as text."""
+    return value if math.isfinite(value) else ("infinite" if value > 0 else "-infinite")
+
+
+def show(figure: Figure) -> str:
+    """A number with unit and origin mark, three significant digits, seconds in the unit people say."""
+    value, unit = figure.value, figure.unit
+    if unit == "s" and math.isfinite(value) and value >= 120:
+        unit, scale = next((u, s) for u, s in reversed(_TIMES) if value >= 2 * s)
+        value /= scale
+    elif unit == "s" and 0 < value < 0.1:
+        value, unit = value * 1000, "ms"
+    if unit == "share" and 0.99 < value < 1:
+        return f"{value * 100:.2f} %" + MARKS[figure.origin]  # 99.96 % is not all of it
+    return format_amount(_rounded(value), unit) + MARKS[figure.origin]
+
+
+def _rounded(value: float) -> float:
+    """Three significant digits, whole numbers from 100 on."""
+    if not math.isfinite(value) or value == 0:
+        return value
+    return float(round(value)) if abs(value) >= 100 else float(f"{value:.3g}")
+
+
+def _percent(share: float) -> str:
+    return "∞" if math.isinf(share) else f"{share * 100:.3g} %"
+
+
+def _line(label: str, text: str) -> str:
+    return f"  {label:{_LABEL}}{text}"
+
+
+def _headline(plan: Plan) -> str:
+    said = []
+    if plan.misfits:
+        said.append(f"{len(plan.misfits)} {'thing does' if len(plan.misfits) == 1 else 'things do'} not hold")
+    if plan.unplanned:
+        said.append(f"{len(plan.unplanned)} {'part' if len(plan.unplanned) == 1 else 'parts'} could not be planned")
+    return f"{plan.cluster}: {', '.join(said) or 'everything planned holds'}"
+
+
+def _misfits(plan: Plan) -> list[str]:
+    return (
+        ["does not hold"] + [f"  ✕ {m.subject}: {m.message} ({m.path})" for m in plan.misfits] if plan.misfits else []
+    )
+
+
+def _workload(workload: WorkloadPlan, plan: Plan) -> list[str]:
+    lines = [f"{workload.name}: {workload.kind} of {workload.model}"]
+    lines += _layout(workload) + _memory(workload.memory)
+    if isinstance(workload.service, ServicePlan):
+        lines += _service(workload.service)
+    elif isinstance(workload.service, Unplanned):
+        lines.append(_line("load", f"not planned: {workload.service.reason}"))
+    if isinstance(workload.training, TrainingPlan):
+        lines += _training(workload.training)
+    lines += _payload(workload.payload) + _checkpoint(workload.checkpoint)
+    if workload.capacity is not None and not isinstance(workload.capacity, Unplanned):
+        capacity = workload.capacity
+        lines.append(
+            _line(
+                "capacity",
+                f"{show(capacity.gpu_months)} for {show(capacity.target_work)}, "
+                f"at {show(capacity.useful_per_gpu_month)} of useful work",
+            )
+        )
+    return lines + _unit_cost(workload.name, plan)
+
+
+def _layout(workload: WorkloadPlan) -> list[str]:
+    if workload.layout is None:
+        return [_line("placement", "not planned")]
+    by_node: dict[str, int] = {}
+    for part in workload.placement:
+        by_node[part.node] = by_node.get(part.node, 0) + len(part.gpus)
+    shown = [f"{node} ({gpus})" for node, gpus in list(by_node.items())[:4]]
+    if len(by_node) > 4:
+        shown.append(f"{len(by_node) - 4} more nodes")
+    what = "replicas" if workload.kind == "inference" else "job"
+    count = f"{workload.replicas_placed} of {workload.replicas_wanted} {what} placed"
+    where = f" on {', '.join(shown)} GPUs" if shown else ""
+    lines = [_line("placement", f"{workload.layout}{where}, {count}")]
+    chosen = workload.chosen
+    if chosen is not None:
+        lines.append(_line("", f"{chosen.reason}; {chosen.failure_domain}"))
+    others = [f"{c.layout} in {_LEVELS[c.level]} {c.reason}" for c in workload.choices if not c.chosen]
+    return lines + ([_line("", "; ".join(others))] if others else [])
+
+
+def _memory(memory: MemoryPlan | Unplanned) -> list[str]:
+    if isinstance(memory, Unplanned):
+        return [_line("memory", f"not planned: {memory.reason}")]
+    parts = " + ".join(f"{label} {show(figure)}" for label, figure in memory.parts)
+    verdict = "" if memory.fits else "DOES NOT FIT: "
+    lines = [
+        _line("memory", f"{verdict}{show(memory.total)} of {show(memory.usable)} usable per GPU ({memory.method})")
+    ]
+    lines.append(_line("", parts))
+    if memory.max_concurrency is not None and memory.kv_tokens is not None:
+        room = f"cache of {show(memory.kv_tokens)} holds {show(memory.max_concurrency)} of mean length"
+        lines.append(_line("", room))
+    return lines + [_line("", note) for note in memory.notes]
+
+
+def _band(figure: Figure) -> str:
+    return f" (×{figure.band[0]:.2g} to ×{figure.band[1]:.2g})" if figure.band else ""
+
+
+def _service(service: ServicePlan) -> list[str]:
+    if isinstance(service.replica_rate, Unplanned):
+        lines = [_line("load", f"{show(service.rate)}; rate of a replica not planned: {service.replica_rate.reason}")]
+    else:
+        rate = service.replica_rate
+        count = service.replicas_for_load
+        need = f"; {count} {'carries' if count == 1 else 'carry'} the load" if count is not None else ""
+        more = service.replicas_for_failures
+        if more is not None and more != service.replicas_for_load:
+            need += f", {more} with the declared losses"
+        lines = [_line("load", f"{show(service.rate)}; one replica carries {show(rate)}{_band(rate)}{need}")]
+    latency = []
+    for label, figure, goal in (
+        ("TTFT", service.ttft, service.ttft_target),
+        ("TPOT", service.tpot, service.tpot_target),
+    ):
+        if figure is not None:
+            target = f" of {show(goal[1])} ({goal[0]})" if goal else ""
+            latency.append(f"{label} {show(figure)}{_band(figure) or ' (not validated)'}{target}")
+    lines += [_line("latency", ", ".join(latency))] if latency else []
+    return lines + [_line("loss", loss.reason) for loss in service.losses]
+
+
+def _training(training: TrainingPlan) -> list[str]:
+    if isinstance(training.tokens_per_s, Unplanned):
+        lines = [_line("speed", f"not planned: {training.tokens_per_s.reason}")]
+    else:
+        step = f", {show(training.step_time)} a step" if training.step_time else ""
+        lines = [_line("speed", f"{show(training.tokens_per_s)}{_band(training.tokens_per_s)}{step}")]
+    if training.time_to_target is not None:
+        limit = f" of {show(training.deadline)}" if training.deadline else ""
+        lines[-1] += f"; target in {show(training.time_to_target)}{limit}"
+    if training.mttf is not None:
+        share = f", {show(training.goodput)} of time is productive" if training.goodput else ""
+        lines.append(_line("failures", f"one in {show(training.mttf)}{_band(training.mttf)}{share}"))
+    return lines + [_line("loss", loss.reason) for loss in training.losses]
+
+
+def _payload(payload: PayloadPlan | Unplanned | None) -> list[str]:
+    if payload is None:
+        return []
+    if isinstance(payload, Unplanned):
+        return [_line("payload", f"not planned: {payload.reason}")]
+    links = ", ".join(f"{k.kind} {show(k.rate)}{'' if k.enough else ' TOO SLOW'}" for k in payload.links)
+    lines = [
+        _line(
+            "payload",
+            f"{show(payload.required_rate)} needed ({show(payload.readers)} × {show(payload.size)} in "
+            f"{show(payload.within)}); {links or 'no link known'}",
+        )
+    ]
+    if payload.cold_start is not None:
+        limit = f" of {show(payload.target)}" if payload.target else ""
+        cached = f", {show(payload.cold_start_cached)} from the cache" if payload.cold_start_cached else ""
+        lines.append(_line("cold start", f"{show(payload.cold_start)} from the source{limit}{cached}"))
+    return lines
+
+
+def _checkpoint(checkpoint: CheckpointPlan | Unplanned | None) -> list[str]:
+    if checkpoint is None:
+        return []
+    if isinstance(checkpoint, Unplanned):
+        return [_line("checkpoint", f"not planned: {checkpoint.reason}")]
+    parts = [f"{show(checkpoint.size)} every {show(checkpoint.every)}, {checkpoint.mode}"]
+    for label, figure, limit in (
+        ("write", checkpoint.write_time, None),
+        ("stall", checkpoint.stall, checkpoint.stall_within),
+        ("restore", checkpoint.restore, checkpoint.restore_within),
+        ("loses at most", checkpoint.lost_work, checkpoint.lost_work_target),
+    ):
+        if figure is not None:
+            parts.append(f"{label} {show(figure)}" + (f" of {show(limit)}" if limit else ""))
+    lines = [_line("checkpoint", ", ".join(parts))]
+    if checkpoint.daly is not None and checkpoint.waste is not None and checkpoint.best_waste is not None:
+        best = f"{show(checkpoint.daly)} would be the best interval (Daly): {show(checkpoint.best_waste)} of time lost"
+        lines.append(_line("", f"{best}, {show(checkpoint.waste)} as declared"))
+    return lines
+
+
+def _unit_cost(name: str, plan: Plan) -> list[str]:
+    if not isinstance(plan.economics, EconomicsPlan):
+        return []
+    for unit in plan.economics.units:
+        if isinstance(unit, UnitCost) and unit.workload == name:
+            parts = [f"{show(unit.unit_cost)} per {unit.denominator}"]
+            for other in unit.alternatives:
+                if isinstance(other.unit_cost, Unplanned):
+                    parts.append(f"{other.name}: {other.unit_cost.reason}")
+                else:
+                    even = f" (even at {show(other.break_even)} useful time)" if other.break_even else ""
+                    parts.append(f"{other.name} {show(other.unit_cost)}{even}")
+            return [_line("unit cost", "; ".join(parts))]
+        if isinstance(unit, Unplanned) and unit.subject == f"workloads.{name}.unit_cost":
+            return [_line("unit cost", f"not planned: {unit.reason}")]
+    return []
+
+
+def _cluster(plan: Plan) -> list[str]:
+    lines = [
+        _line(
+            f"pool {p.name}",
+            f"{p.used} of {p.gpus} GPUs taken ({len(p.nodes)} × {p.gpus_per_node} {p.gpu or 'unknown GPU'})",
+        )
+        for p in plan.pools
+    ]
+    if plan.payload_rate is not None and len(plan.workloads) > 1:
+        lines.append(_line("payload", f"{show(plan.payload_rate)} when every workload loads at once"))
+    groups: dict[tuple[str, int], list[CollectivePlan]] = {}
+    for collective in plan.network.collectives:
+        groups.setdefault((collective.pool, collective.nodes), []).append(collective)
+    for (pool, nodes), found in groups.items():
+        shown = [c for c in found if c.operation in ("all-reduce", "all-to-all")]
+        said = ", ".join(f"{c.operation} ≤ {show(c.bound)}, reference {show(c.reference)}" for c in shown)
+        lines.append(_line("busbw", f"{nodes} node{'s' * (nodes != 1)} of {pool}: {said}"))
+    return ["cluster", *lines] if lines else []
+
+
+def _economics(plan: Plan) -> list[str]:
+    money = plan.economics
+    if isinstance(money, Unplanned):
+        return ["cost", _line("", f"not planned: {money.reason}")]
+    parts = " + ".join(f"{label} {show(figure).replace('/month', '')}" for label, figure in money.lines if figure.value)
+    lines = ["cost", _line("month", f"{show(money.total)} = {parts}")]
+    implied = money.implied_utilisation
+    use = f"{show(money.utilisation)} of paid GPU time"
+    use += f"; the declared load alone uses {show(implied)}" if implied else ""
+    lines.append(_line("useful", f"{use}; a useful GPU-hour costs {show(money.useful_gpu_hour)}"))
+    return lines + [_line("note", note) for note in money.notes]
+
+
+def _unplanned(plan: Plan) -> list[str]:
+    if not plan.unplanned:
+        return []
+    lines = ["could not be planned"]
+    for gap in plan.unplanned:
+        state = f" (state {', '.join(gap.missing)})" if gap.missing else ""
+        lines.append(f"  ○ {gap.subject}: {gap.reason}{state}")
+    return lines
+
+
+def _limits(plan: Plan) -> list[str]:
+    return ["not modelled", *(f"  {text}" for text in plan.limits)] if plan.limits else []
+
+
+def _assumptions(plan: Plan) -> list[str]:
+    if not plan.assumptions:
+        return []
+    lines = ["assumed, by effect (10 % more or less changes what follows by)"]
+    for a in plan.assumptions[:_ASSUMPTIONS]:
+        lines.append(f"  {_percent(a.effect):>7}  {a.leaf.name} = {show(a.leaf)} on {a.on}: {a.leaf.basis}")
+    rest = len(plan.assumptions) - _ASSUMPTIONS
+    return lines + ([f"  and {rest} more (--format json)"] if rest > 0 else [])
+
+
+def _legend() -> str:
+    marks = " ".join(f"{mark} {origin.word}" for origin, mark in sorted(MARKS.items()))
+    return f"{marks}; a computed number carries the weakest mark among what carries it. --explain NAME shows any tree."
