@@ -29,6 +29,7 @@ class Derivations:
         """One number: what it is, value with unit, origin; its tree on click."""
         summary = (
             h("span", name, cls="name"),
+            h("span", _band(figure), cls="soft small") if figure.band else None,
             h("span", str(figure), cls="value"),
             origin_badge(figure.origin),
         )
@@ -44,7 +45,7 @@ class Derivations:
             origin_badge(figure.origin),
         ]
         if figure.band:
-            head.append(h("span", f" band ×{figure.band[0]:g} to ×{figure.band[1]:g}", cls="soft"))
+            head.append(h("span", f" {_band(figure)}", cls="soft"))
         if figure.is_leaf:
             return h("li", head, h("span", figure.basis, cls="formula"))
         if key in self._anchors:
@@ -54,6 +55,12 @@ class Derivations:
         inputs: Sequence[Figure] = figure.inputs if level < _DEPTH else ()
         below = h("ul", (self._node(i, level + 1) for i in inputs)) if inputs else None
         return h("li", head, h("span", f"= {figure.basis}", cls="formula"), below, id=anchor)
+
+
+def _band(figure: Figure) -> str:
+    """The factors within which the estimate was validated."""
+    low, high = figure.band or (1.0, 1.0)
+    return f"band ×{low:g} to ×{high:g}"
 
 
 def inline_figure(figure: Figure) -> Html:

@@ -41,13 +41,14 @@ def _choice(choice: PlacementChoice) -> Child:
 
 
 def _state(choice: PlacementChoice) -> Child:
+    """A choice whose memory nobody could compute neither fits nor fails: the reason says why."""
+    unknown = choice.memory_total is None
+    if choice.chosen and choice.feasible:
+        return h("span", "● chosen", cls="outcome good")
     if choice.chosen:
-        return (
-            h("span", "● chosen", cls="outcome good")
-            if choice.feasible
-            else h("span", "✕ chosen, does not fit", cls="outcome bad")
-        )
-    return h("span", "possible" if choice.feasible else "not possible", cls="soft")
+        word, colour = ("○ chosen, fit unknown", "open") if unknown else ("✕ chosen, does not fit", "bad")
+        return h("span", word, cls=f"outcome {colour}")
+    return h("span", "possible" if choice.feasible else "not planned" if unknown else "not possible", cls="soft")
 
 
 def _memory(choice: PlacementChoice) -> Child:

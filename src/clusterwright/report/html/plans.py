@@ -68,7 +68,7 @@ def _unplanned(plan: Plan) -> Html:
                 h(
                     "li",
                     dotted(u.subject),
-                    f": {u.reason}",
+                    f": {u.reason.rstrip('.')}.",
                     f" Needs: {', '.join(u.missing)}." if u.missing else "",
                 )
                 for u in plan.unplanned

@@ -169,7 +169,7 @@ svg .lost{fill:var(--bad)}svg .virtual{fill:var(--virtual)}svg .found{fill:var(-
 ul.legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.25rem 1.1rem;margin:.5rem 0;font-size:.88rem}
 ul.legend svg{width:12px;height:12px;vertical-align:-1px;margin-right:.4em}
 .bars{display:grid;gap:.2rem;margin:.8rem 0}
-.bars .label{display:flex;justify-content:space-between;gap:1rem;flex-wrap:wrap;font-size:.92rem;margin-top:.5rem}
+.bars .label{display:flex;justify-content:space-between;gap:0 1rem;flex-wrap:wrap;font-size:.92rem;margin-top:.5rem}
 .bars .label>span:last-child{margin-left:auto;text-align:right}
 .bars>svg,.line>svg{width:100%;display:block;overflow:visible}
 ol.chain{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.5rem 0;margin:.8rem 0}
