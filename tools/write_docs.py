@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from clusterwright.app.reviewing import rules_page
 from clusterwright.report.references import render_file_reference
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
@@ -13,6 +14,7 @@ DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 #: page → what renders it
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "file.md": render_file_reference,
+    "rules.md": rules_page,
 }
 
 

@@ -336,11 +336,8 @@ def preemption_cannot_free(subject: Subject) -> Iterator[Hit]:
             continue
         for pool in subject.pools_of(name):
             guaranteed = queue.guarantee.get(pool, 0)
-            lent = guaranteed if queue.lend is None or pool not in queue.lend else min(queue.lend[pool], guaranteed)
-            borrowers = [
-                n for n, q in queues.items()
-                if q is not queue and pool in _pools_named(q) and (q.borrow is None or q.borrow.get(pool, 1) > 0)
-            ]  # fmt: skip
+            lent = _lent(queue, pool)
+            borrowers = [n for n, q in queues.items() if q is not queue and _may_borrow(q, pool, queue.parent)]
             if preemption.reclaim == "never" and borrowers and gpus <= guaranteed < gpus + lent:
                 yield Hit(
                     "scheduling.preemption.reclaim",
