@@ -23,7 +23,7 @@ from clusterwright.engines.local.configs import (
 )
 from clusterwright.engines.local.gpus import discover_gpus
 from clusterwright.engines.local.identities import Identity, alive, read_identity, read_stat, send_signal
-from clusterwright.engines.local.layout import TAG, Layout, default_state_dir, read_json, supervisor_tag
+from clusterwright.engines.local.layout import TAG, Layout, default_state_dir, read_json, supervisor_tag, write_json
 from clusterwright.engines.local.stopping import MARGIN_S, SWEEP_S, stop_cluster
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import NodeSpec
@@ -40,8 +40,8 @@ __all__ = ["ClusterHandle", "connect", "default_state_dir", "real_nodes", "start
 class ClusterHandle:
     """A cluster that was started here. As a context manager it stops the cluster on every way out."""
 
-    def __init__(self, layout: Layout, supervisor: Identity, lifeline: int | None) -> None:
-        self._layout, self._supervisor, self._lifeline = layout, supervisor, lifeline
+    def __init__(self, layout: Layout, supervisor: Identity, lifeline: int | None, grace_s: float) -> None:
+        self._layout, self._supervisor, self._lifeline, self._grace_s = layout, supervisor, lifeline, grace_s
         self.engine = LocalEngine(layout.root)
 
     @property
@@ -78,7 +78,7 @@ class ClusterHandle:
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None
-        stop(self._layout.root)
+        stop(self._layout.root, grace_s=self._grace_s)
         _reap(self._supervisor)
 
     def __enter__(self) -> Self:
@@ -144,18 +144,19 @@ def connect(state_dir: Path) -> LocalEngine:
     return LocalEngine(state_dir)
 
 
-def stop(state_dir: Path, *, grace_s: float = STOP_GRACE_S) -> None:
-    """End the cluster of a state directory, also one that has lost its supervisor; nothing to do is fine.
+def stop(state_dir: Path, *, grace_s: float = STOP_GRACE_S) -> bool:
+    """End the cluster of a state directory, with or without its supervisor; False if there never was one.
 
     Raises:
-        Unavailable: when no cluster was ever started there, or something could not be killed.
+        Unavailable: when something could not be killed.
     """
     layout = Layout(Path(state_dir).absolute())
     cluster = _known_cluster(layout)
     if cluster is None:
-        raise Unavailable(f"{layout.root} has no cluster")
+        return False
     supervisor = read_identity(layout, "supervisor")
     if supervisor is not None:
+        write_json(layout.stop_order, {"grace_s": grace_s})
         send_signal(supervisor, signal.SIGTERM)
         _await_end(supervisor, grace_s + MARGIN_S + SWEEP_S)
         send_signal(supervisor, signal.SIGKILL)
@@ -164,6 +165,7 @@ def stop(state_dir: Path, *, grace_s: float = STOP_GRACE_S) -> None:
         raise Unavailable(
             f"processes of the cluster in {layout.root} are still there (uninterruptible, or another user's)"
         )
+    return True
 
 
 def real_nodes() -> tuple[NodeSpec, ...]:
@@ -216,7 +218,7 @@ def _spawn_supervisor(layout: Layout, cluster: str, grace_s: float, *, detach: b
         raise Unavailable(f"the supervisor ended at once; see {layout.log / 'supervisor.log'}")
     if detach:
         os.close(write_end)
-    return ClusterHandle(layout, stat.identity, None if detach else write_end)
+    return ClusterHandle(layout, stat.identity, None if detach else write_end, grace_s)
 
 
 def _await_agents(handle: ClusterHandle, layout: Layout, timeout_s: float) -> None:

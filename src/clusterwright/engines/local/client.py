@@ -15,7 +15,7 @@ from typing import Any, Final
 from clusterwright.engines.local import wire
 from clusterwright.engines.local.identities import read_identity
 from clusterwright.engines.local.layout import Layout
-from clusterwright.engines.local.serving import BLOCKERS, EVENTS, JOB, JOBS, NODES
+from clusterwright.engines.local.messages import BLOCKERS, EVENTS, JOB, JOBS, NODES
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import Blocker, Event, Job, JobId, JobSpec, LogLine, Node
 
@@ -153,7 +153,7 @@ class LocalEngine:
                     raise Unavailable(f"the control plane in {self._layout.root} does not answer: {error}") from error
                 time.sleep(0.05)
         if "error" in answer:
-            raise (InvalidInput if answer["error"] == "invalid" else Unavailable)(answer["message"])
+            raise (InvalidInput if answer["error"] == "invalid" else Unavailable)(*answer["messages"])
         return answer["ok"]
 
     def _exchange(self, request: bytes, wait_s: float) -> dict[str, Any]:

@@ -55,6 +55,11 @@ class Layout:
         """Where a process ("supervisor", "controlplane", "agent-n1") says who it is."""
         return self.run / f"{process}.json"
 
+    @property
+    def stop_order(self) -> Path:
+        """How `down` wants a supervisor to stop; read when it gets SIGTERM."""
+        return self.run / "stop.json"
+
     def lock(self, process: str) -> Path:
         """The lock a process holds while it lives."""
         return self.run / f"{process}.lock"

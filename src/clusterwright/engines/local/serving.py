@@ -10,24 +10,18 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from clusterwright.engines.local import wire
 from clusterwright.engines.local.controlplane import ControlPlane, Link
 from clusterwright.engines.local.identities import write_identity
+from clusterwright.engines.local.messages import BLOCKERS, EVENTS, JOB, JOBS, NODES, SPEC
 from clusterwright.engines.local.scheduling import used_devices
 from clusterwright.engines.local.wire import Message
 from clusterwright.lib.errors import ClusterwrightError, InvalidInput, Unavailable
-from clusterwright.model.jobs import Blocker, Event, Job, JobId, JobSpec, Node, NodeState
+from clusterwright.model.jobs import Job, JobId, Node, NodeState
 
 _log = logging.getLogger(__name__)
-
-SPEC: Final = TypeAdapter(JobSpec)
-JOB: Final = TypeAdapter(Job)
-JOBS: Final = TypeAdapter(tuple[Job, ...])
-NODES: Final = TypeAdapter(tuple[Node, ...])
-EVENTS: Final = TypeAdapter(tuple[Event, ...])
-BLOCKERS: Final = TypeAdapter(tuple[Blocker, ...])
 
 #: Longest wait for an event that one request may ask for.
 LONGEST_WAIT_S: Final = 60.0
@@ -121,10 +115,12 @@ class Server:
             if operation is None:
                 raise InvalidInput(f"unknown request '{message.get('type')}'; known: {', '.join(operations)}")
             return {"ok": await operation(message)}
-        except (InvalidInput, ValidationError) as error:
-            return {"error": "invalid", "message": str(error)}
+        except InvalidInput as error:
+            return {"error": "invalid", "messages": [p.message for p in error.problems]}
+        except ValidationError as error:
+            return {"error": "invalid", "messages": [str(error)]}
         except ClusterwrightError as error:
-            return {"error": "unavailable", "message": str(error)}
+            return {"error": "unavailable", "messages": [str(error)]}
 
     async def _submit(self, message: Message) -> str:
         if self._plane.stopping:

@@ -30,7 +30,7 @@ from clusterwright.engines.local.identities import (
     send_signal,
     write_identity,
 )
-from clusterwright.engines.local.layout import TAG, Layout, agent_tag, cluster_tag
+from clusterwright.engines.local.layout import TAG, Layout, agent_tag, cluster_tag, read_json
 from clusterwright.engines.local.stopping import stop_cluster
 from clusterwright.lib.errors import Unavailable
 
@@ -96,13 +96,17 @@ class Supervisor:
         except BlockingIOError:
             raise Unavailable(f"a cluster is already up in {self._layout.root}") from None
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        self._layout.stop_order.unlink(missing_ok=True)
         write_identity(self._layout, "supervisor")
         wakeup = self._handle_signals()
         self._take_over()
         while not self._stop:
             self._keep_alive()
             self._wait(wakeup)
-        stop_cluster(self._layout, self._config.cluster, self._grace_s)
+        order = read_json(self._layout.stop_order)
+        self._layout.stop_order.unlink(missing_ok=True)
+        grace_s = float(order["grace_s"]) if isinstance(order, dict) else self._grace_s
+        stop_cluster(self._layout, self._config.cluster, grace_s)
         self._collect()
         os.close(lock)
 

@@ -1,0 +1,16 @@
+"""How values cross the socket: types of the model as JSON, both ways."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from clusterwright.model.jobs import Blocker, Event, Job, JobSpec, Node
+
+SPEC: Final = TypeAdapter(JobSpec)
+JOB: Final = TypeAdapter(Job)
+JOBS: Final = TypeAdapter(tuple[Job, ...])
+NODES: Final = TypeAdapter(tuple[Node, ...])
+EVENTS: Final = TypeAdapter(tuple[Event, ...])
+BLOCKERS: Final = TypeAdapter(tuple[Blocker, ...])
