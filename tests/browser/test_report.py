@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from builders.proofs import EXAMPLE, example_document, example_proof
+from builders.proofs import EXAMPLE, example_document, example_proof, planned_proof
 from clusterwright.model.evidence import Outcome
 from clusterwright.report.html import render_proof
 from clusterwright.report.proofs import Proof
@@ -87,9 +87,12 @@ def large_proof() -> Proof:
     return replace(proof, plan=replace(proof.plan, pools=(replace(proof.plan.pools[0], nodes=nodes),)))
 
 
+PROOFS = {"example": example_proof, "hostile": hostile_proof, "128 nodes": large_proof, "planned": planned_proof}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESK, PHONE, {"width": 320, "height": 640}], ids=["desk", "phone", "small phone"])
-@pytest.mark.parametrize("proof", [example_proof, hostile_proof, large_proof], ids=["example", "hostile", "128 nodes"])
+@pytest.mark.parametrize("proof", PROOFS.values(), ids=PROOFS.keys())
 def test_it_opens_without_error_or_request_and_never_scrolls_sideways(
     browser: Browser, tmp_path: Path, proof, size: dict[str, int], scheme: str
 ) -> None:

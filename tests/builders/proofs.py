@@ -6,6 +6,7 @@ import datetime
 from dataclasses import replace
 from pathlib import Path
 
+from clusterwright.app.loading import load_catalogue, load_document
 from clusterwright.judging.requirements import collect_claims
 from clusterwright.judging.sites import site_of
 from clusterwright.judging.verdicts import cover, judge
@@ -16,6 +17,7 @@ from clusterwright.model.evidence import Check, Reading, Rehearsal, RehearsalOut
 from clusterwright.model.findings import Area, Finding, Severity
 from clusterwright.model.parsing import parse_architecture
 from clusterwright.model.sources import Source
+from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import (
     AlternativeCost,
     Assignment,
@@ -38,10 +40,12 @@ from clusterwright.plan.results import (
     Unplanned,
     WorkloadPlan,
 )
-from clusterwright.report.proofs import LATER_STEPS, Assumption, Proof, Step
+from clusterwright.report.proofs import LATER_STEPS, Assumption, Proof, Step, rank_assumptions
+from clusterwright.review.reviewing import review_document
 from clusterwright.review.reviews import Review
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "two-workers" / "cluster.yaml"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLE = EXAMPLES / "two-workers" / "cluster.yaml"
 NOW = datetime.datetime(2026, 11, 30, 3, 4, 11, tzinfo=datetime.UTC)
 
 
@@ -96,6 +100,25 @@ def example_proof(document: Document | None = None) -> Proof:
             ("catalogue", "sha256:9b1f0d2c4a6e8b7d5f3c1a0e9d8c7b6a5f4e3d2c1b0a9f8e7d6c5b4a39281706"),
         ),
         exit_code=3,
+    )
+
+
+def planned_proof(file: Path = EXAMPLE) -> Proof:
+    """The proof of a file as planned and reviewed; its rehearsals were not run."""
+    document, catalogue = load_document([file]), load_catalogue()
+    plan = plan_architecture(document, catalogue)
+    verdicts = judge(collect_claims(document.architecture), (), (), now=NOW, site=site_of(document.architecture))
+    return replace(
+        example_proof(document),
+        review=review_document(document, catalogue, plan, today=NOW.date()),
+        plan=plan,
+        rehearsals=(
+            Rehearsal("scheduled-execution", RehearsalOutcome.NOT_RUN, "left out on request"),
+            Rehearsal("worker-loss", RehearsalOutcome.NOT_RUN, "left out on request"),
+        ),
+        verdicts=verdicts,
+        coverage=cover(verdicts),
+        assumptions=rank_assumptions(plan),
     )
 
 

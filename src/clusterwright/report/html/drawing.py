@@ -57,6 +57,11 @@ def line(x1: float | str, y1: float, x2: float | str, y2: float, cls: str, *, wi
     return h("line", x1=x1, y1=y1, x2=x2, y2=y2, cls=cls, stroke_width=width)
 
 
+def moved(x: str, *shapes: Child) -> Html:
+    """Shapes in pixels whose origin lies at a share of the strip's width."""
+    return h("svg", *shapes, x=x, overflow="visible", aria_hidden="true")
+
+
 def words(x: float | str, y: float, value: str, cls: str = "s12", *, room: float | None = None) -> Html:
     """Text on a base line, cut with an ellipsis where it is wider than `room` pixels."""
     return h("text", fitted(value, room, int(cls.split("s1")[1][:1]) + 10) if room else value, x=x, y=y, cls=cls)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from clusterwright.lib.figures import Origin
 from clusterwright.model.evidence import Check, Reading, Rehearsal, RehearsalOutcome, Verdict
-from clusterwright.report.html.drawing import line, share, strip, words
-from clusterwright.report.html.elements import Child, Html, h, markup, table
+from clusterwright.report.html.elements import Child, Html, fold, h, markup, table
+from clusterwright.report.html.timelines import render_timeline
 from clusterwright.report.html.words import (
+    count_words,
     duration_words,
     metric_words,
     origin_badge,
@@ -17,9 +18,6 @@ from clusterwright.report.html.words import (
     value_words,
 )
 from clusterwright.report.proofs import Proof
-
-_LANES = 3
-_LANE = 24.0
 
 
 def render_rehearsals(proof: Proof) -> Html:
@@ -53,7 +51,7 @@ def _rehearsal(proof: Proof, rehearsal: Rehearsal) -> Html:
         h("h3", title[:1].upper() + title[1:], " ", rehearsal_word(rehearsal.outcome)),
         h("p", about, cls="soft small") if about else None,
         h("p", rehearsal.reason) if rehearsal.reason else None,
-        _timeline(rehearsal),
+        render_timeline(rehearsal),
         _readings(rehearsal, proof.verdicts),
         _checks(rehearsal.checks),
         h("p", "Logs: ", h("code", rehearsal.log_directory), cls="small") if rehearsal.log_directory else None,
@@ -61,12 +59,20 @@ def _rehearsal(proof: Proof, rehearsal: Rehearsal) -> Html:
 
 
 def _checks(checks: Sequence[Check]) -> Html:
-    if not checks:
-        return Html("")
-    rows = ((c.name, c.expected, c.seen, _holds(c.holds)) for c in sorted(checks, key=lambda c: c.holds))
-    return table(
-        ("Check", "Expected", "Seen", "Result"), rows, caption="What was expected and what was seen", cls="stack"
+    """What did not hold in sight, what held folded."""
+    held, failed = [c for c in checks if c.holds], [c for c in checks if not c.holds]
+    count = f"all {len(held)} checks" if not failed else count_words(len(held), "check")
+    return markup(
+        _check_table(failed, "What was expected and not seen") if failed else None,
+        fold(f"{count} passed", _check_table(held, "What was expected and what was seen"), cls="fold")
+        if held
+        else None,
     )
+
+
+def _check_table(checks: Sequence[Check], caption: str) -> Html:
+    rows = ((c.name, c.expected, c.seen, _holds(c.holds)) for c in checks)
+    return table(("Check", "Expected", "Seen", "Result"), rows, caption=caption, cls="stack")
 
 
 def _holds(holds: bool) -> Html:
@@ -111,54 +117,3 @@ def _targets(rehearsal: Rehearsal, reading: Reading, verdicts: Sequence[Verdict]
         )
         for v in about
     ]
-
-
-def _timeline(rehearsal: Rehearsal) -> Html:
-    """Numbered marks on a line, and the same numbers with time and words in the list below it."""
-    events = sorted(rehearsal.timeline)
-    if not events:
-        return Html("")
-    end = max(rehearsal.seconds, events[-1][0]) or 1.0
-    lanes = _lanes([t / end for t, _ in events])
-    base = _LANE * (max(lanes) + 1) + 8
-    shapes: list[Child] = [line(share(0.02), base, share(0.98), base, "axis", width=2)]
-    for number, ((t, said), lane) in enumerate(zip(events, lanes, strict=True), 1):
-        x, y = share(_at(t / end)), base - 14 - _LANE * lane
-        shapes += [
-            line(x, base, x, y, "axis"),
-            h("circle", h("title", f"{t:.1f} s: {said}"), cx=x, cy=y, r=9, cls=_mark(said)),
-            words(x, y + 4, str(number), "s11 mid t-on t-bold"),
-        ]
-    for tick in range(5):
-        anchor = "" if tick == 0 else " end" if tick == 4 else " mid"
-        shapes.append(words(share(_at(tick / 4)), base + 18, duration_words(end * tick / 4), f"s11 t-soft{anchor}"))
-    listed = (h("li", h("b", f"{t:.1f} s "), said) for t, said in events)
-    said = "; ".join(f"{t:.1f} s {what}" for t, what in events)
-    return h(
-        "figure",
-        h("div", strip(base + 24, *shapes, label=f"Timeline: {said}"), cls="line"),
-        h("ol", listed),
-        cls="timeline",
-    )
-
-
-def _at(share_of_time: float) -> float:
-    return 0.02 + 0.96 * share_of_time
-
-
-def _lanes(positions: Sequence[float]) -> list[int]:
-    """A lane for each mark so that marks in one lane keep 7 % of the width apart; the last lane takes what is left."""
-    free_from = [-1.0] * _LANES
-    lanes = []
-    for position in positions:
-        lane = next((i for i, until in enumerate(free_from) if position >= until), _LANES - 1)
-        free_from[lane] = position + 0.07
-        lanes.append(lane)
-    return lanes
-
-
-def _mark(said: str) -> str:
-    lowered = said.lower()
-    if "kill" in lowered or "lost" in lowered:
-        return "lost"
-    return "virtual"

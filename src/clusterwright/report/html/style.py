@@ -68,7 +68,7 @@ font-size:.92rem;margin-right:.5rem}
 font-size:.92rem}
 .facts dt{color:var(--soft);font-size:.82rem}.facts .long{grid-column:span 2}.facts>div{min-width:0}
 .facts dd{margin:0;min-width:0;overflow-wrap:anywhere}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(200px,1fr));gap:.75rem;margin:1.2rem 0 0;padding:0;
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(170px,1fr));gap:.75rem;margin:1.2rem 0 0;padding:0;
 list-style:none}
 .tile{background:var(--card);border:1px solid var(--line);border-top:4px solid var(--strong);border-radius:4px;
 padding:.6rem .8rem .7rem}
@@ -146,6 +146,7 @@ ul.tree b{font-weight:600;white-space:nowrap}
 _DRAWINGS: Final = """
 figure{margin:1rem 0}
 figure>svg{display:block;max-width:100%}
+.timeline ol{padding-left:2.2rem}
 figcaption{color:var(--soft);font-size:.87rem;margin-top:.4rem}
 svg text{fill:var(--ink);font-family:inherit}
 svg .t-soft{fill:var(--soft)}svg .t-on{fill:var(--on-c)}svg .t-bold{font-weight:600}

@@ -121,8 +121,9 @@ def _failing(proof: Proof) -> Html:
     count = not_met + wrong + len(failed)
     said = [count_words(not_met, "claim") + " not met", count_words(wrong, "review error")]
     said += [count_words(len(failed), "step") + " failed"] if failed else []
+    about = ", ".join(said) if count else "nothing that was looked at fails"
     href = "#verdict" if not_met else "#findings" if wrong else "#steps"
-    return _tile("Fails", count, ", ".join(said), "bad" if count else "", href)
+    return _tile("Fails", count, about, "bad" if count else "", href)
 
 
 def _tile(name: str, value: Child, about: str, colour: str, href: str) -> Html:

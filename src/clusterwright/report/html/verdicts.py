@@ -171,9 +171,7 @@ def _rehearsal(verdict: Verdict) -> Child:
 
 
 def _next(verdict: Verdict) -> Child:
+    """What to run, where, by whom and with which rights; where nothing is to be run, who gives the evidence."""
     requirement = verdict.requirement
     who = f"{_PROVIDERS[requirement.provider]}, {_RIGHTS[requirement.rights]}"
-    return (
-        h("p", verdict.next_step, cls="small") if verdict.next_step else None,
-        h("p", f"Evidence from {who}", cls="soft small"),
-    )
+    return h("p", verdict.next_step or f"evidence from {who}", cls="small")
