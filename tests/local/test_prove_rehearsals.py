@@ -22,7 +22,7 @@ TRAIN = "{framework: torchtitan 0.2, precision: bf16, sequence: 100 tokens, glob
 EXECUTION, LOSS = NAMES
 
 
-def document(workloads: str, nodes: str = "n[1-2]", queues: str = "{}") -> Document:
+def document(workloads: str, nodes: str = "n[1-2]", queues: str = "{}", retries: int = 0) -> Document:
     return parse_architecture(
         Source(
             "small.yaml",
@@ -31,7 +31,7 @@ apiVersion: clusterwright/v1alpha1
 cluster: small
 pools: {{gpu: {{nodes: "{nodes}"}}}}
 workloads: {workloads}
-scheduling: {{engine: slurm, queues: {queues}}}
+scheduling: {{engine: slurm, queues: {queues}, retries: {{limit: {retries}}}}}
 storage: {{stores: {{lustre: {{kind: file, durable: true}}}}, uses: {{outputs: lustre}}}}
 acceptance:
   requirements:
@@ -79,6 +79,19 @@ def test_a_gang_that_needs_every_node_does_not_survive_one(tmp_path: Path) -> No
     assert "job restarted" in found.reason
     assert "PENDING" in found.reason
     assert {r.metric for r in found.readings} == {"detection_time"}, "there is no recovery to time"
+
+
+@pytest.mark.parametrize(("retries", "outcome"), [(1, RehearsalOutcome.PASSED), (0, RehearsalOutcome.FAILED)])
+def test_where_there_is_one_node_a_process_is_taken(tmp_path: Path, retries: int, outcome: RehearsalOutcome) -> None:
+    made = document(f"{{tune: {{model: m, train: {TRAIN}}}}}", nodes="n1", retries=retries)
+    found, _ = run(LOSS, made, plan(planned("tune", (0, "n1", 2)), nodes=("n1",)), tmp_path)
+    assert found.outcome is outcome, found
+    if outcome is RehearsalOutcome.PASSED:
+        assert "a process was taken and not the node" in found.reason
+        assert "lost node excluded" not in {c.name for c in found.checks}
+    else:
+        assert "FAILED" in found.reason
+        assert "signal 9" in found.reason
 
 
 def test_a_service_stands_in_where_nothing_trains(tmp_path: Path) -> None:

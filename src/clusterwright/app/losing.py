@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
 from clusterwright.app.running import ClusterHandle, start_cluster
 from clusterwright.app.stages import (
@@ -21,9 +23,10 @@ from clusterwright.app.stages import (
     task_groups,
     why_waiting,
 )
+from clusterwright.engines.local.identities import read_stat, send_signal
 from clusterwright.judging.expecting import Expectation, ExpectedJob
 from clusterwright.judging.recovering import LossObservation, compare_loss, parse_step_log, time_loss
-from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.evidence import Rehearsal, RehearsalOutcome
 from clusterwright.model.jobs import Event, Job, JobId, JobState
@@ -38,10 +41,26 @@ PACE_S: Final = 0.1
 LOSS_AFTER_STEP: Final = 2 * EVERY + EVERY // 2
 
 
-def rehearse_loss(architecture: Architecture, stage: Stage) -> Rehearsal:
-    """Run one gang with the trainer, kill the agent of a node under it, and see whether and how the job goes on.
+#: Delay before a failed process is started again, in place of the declared one: the wait itself shows nothing.
+BACKOFF_S: Final = 1.0
 
-    The gang has the cluster to itself: whether it finds room beside the other workloads is the plan's question.
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What was taken from the job, and when (POSIX seconds)."""
+
+    victim: Literal["node", "process"]
+    node: str
+    what: str
+    at_s: float
+
+
+def rehearse_loss(architecture: Architecture, stage: Stage) -> Rehearsal:
+    """Run one gang with the trainer, take a worker from it with kill -9, and see whether and how the job goes on.
+
+    The worker is a node; where the pool has one node only, it is a process of the job, because nothing could be
+    learned from taking the whole cluster. The gang has the cluster to itself: whether it finds room beside the other
+    workloads is the plan's question.
     """
     job = _job_to_lose(architecture, stage.expectation)
     trains = architecture.workloads[job.workload].train is not None
@@ -49,7 +68,10 @@ def rehearse_loss(architecture: Architecture, stage: Stage) -> Rehearsal:
     argv = probe_command(
         "trainer", f"--steps={STEPS}", f"--every={EVERY}", f"--pace={PACE_S}", f"--wait={PATIENCE_S:g}"
     )
-    spec = probe_spec(job, task_groups(job, argv, _least_tasks(architecture, job)))
+    spec = replace(
+        probe_spec(job, task_groups(job, argv, _least_tasks(architecture, job))), max_restarts=_retries(architecture),
+        backoff_s=BACKOFF_S,
+    )  # fmt: skip
     state = stage.directory / "state"
     with start_cluster(state, stage.nodes, tree=stage.tree, restart_agents=False) as cluster:
         stage.tell(f"{len(stage.nodes)} virtual nodes are up")
@@ -60,14 +82,33 @@ def rehearse_loss(architecture: Architecture, stage: Stage) -> Rehearsal:
         early = _await_step(cluster, identifier)
         if early:
             return Rehearsal(NAME, RehearsalOutcome.FAILED, f"{job.name}: {early}", workload=job.workload)
-        node = cluster.engine.job(identifier).attempts[0].nodes[-1]
-        killed_at_s = cluster.kill_agent(node)
-        stage.tell(f"{job.name} reached step {LOSS_AFTER_STEP}; the agent of {node} was killed with -9")
+        loss = _take_worker(cluster, identifier, stage)
+        stage.tell(f"{job.name} reached step {LOSS_AFTER_STEP}; {loss.what} was killed with -9")
         _await_recovery(cluster, identifier)
         ended = cluster.engine.job(identifier)
         events = cluster.engine.events()
-        seen = _observe(cluster, ended, events, node, killed_at_s, stage)
-    return _conclude(job, seen, _timeline(events, killed_at_s, node, began_s), trains=trains)
+        seen = _observe(cluster, ended, events, loss, stage)
+    return _conclude(job, seen, _timeline(events, loss, began_s), trains=trains)
+
+
+def _take_worker(cluster: ClusterHandle, job: JobId, stage: Stage) -> Loss:
+    """Kill the agent of the last node under the job, or its last rank where the pool has no other node."""
+    found = cluster.engine.job(job)
+    attempt = found.attempts[0]
+    node = attempt.nodes[-1]
+    if sum(n.gpu_model == found.spec.gpu_model for n in stage.nodes) > 1:
+        return Loss("node", node, f"the agent of {node}", cluster.kill_agent(node))
+    rank = attempt.ranks[-1].rank
+    pid = next((e["pid"] for e in _said(cluster, found, attempt.number, "start") if e.get("rank") == rank), None)
+    stat = read_stat(int(pid)) if pid is not None else None
+    if stat is None or not send_signal(stat.identity, signal.SIGKILL):
+        raise Unavailable(f"rank {rank} of job {job} could not be killed")
+    return Loss("process", node, f"rank {rank} on {node}", time.time())
+
+
+def _retries(architecture: Architecture) -> int:
+    scheduling = architecture.scheduling
+    return scheduling.retries.limit if scheduling is not None and scheduling.retries is not None else 0
 
 
 def _job_to_lose(architecture: Architecture, expectation: Expectation) -> ExpectedJob:
@@ -125,24 +166,28 @@ def _await_recovery(cluster: ClusterHandle, job: JobId) -> None:
         time.sleep(LOOK_S)
 
 
-def _observe(
-    cluster: ClusterHandle, job: Job, events: Sequence[Event], node: str, killed_at_s: float, stage: Stage
-) -> LossObservation:
+def _observe(cluster: ClusterHandle, job: Job, events: Sequence[Event], loss: Loss, stage: Stage) -> LossObservation:
     first, second = job.attempts[0], job.attempts[1] if len(job.attempts) > 1 else None
     log, unreadable = parse_step_log(_step_log(job))
-    start = next(_starts(cluster, job, second.number), None) if second else None
-    lost = [e.at_s for e in events if e.kind == "node_lost" and e.node == node and e.at_s >= killed_at_s - 1.0]
+    start = next(_said(cluster, job, second.number, "start"), None) if second else None
+    noticed = [
+        e.at_s
+        for e in events
+        if (e.kind == "node_lost" and e.node == loss.node)
+        or (loss.victim == "process" and e.kind == "fencing" and e.epoch == first.epoch)
+    ]
     return LossObservation(
         nodes=tuple(n.name for n in stage.nodes),
-        node=node,
-        killed_at_s=killed_at_s,
-        detected_at_s=min(lost, default=None),
+        victim=loss.victim,
+        node=loss.node,
+        killed_at_s=loss.at_s,
+        detected_at_s=min(noticed, default=None),
         restarted_at_s=second.started_at_s if second else None,
         old_epoch=first.epoch,
         new_epoch=second.epoch if second else None,
         new_nodes=second.nodes if second else (),
-        resumed_step=start[0] if start else None,
-        written_by=start[1] if start else None,
+        resumed_step=int(start["step"]) if start else None,
+        written_by=int(start["written_by"]) if start else None,
         log=log,
         unreadable=unreadable,
         final=_read_final(job) if job.state is JobState.SUCCEEDED else None,
@@ -151,16 +196,17 @@ def _observe(
         waits="" if job.state.final else why_waiting(cluster, job),
         interval_s=EVERY * PACE_S,
         steps=STEPS,
+        delay_s=BACKOFF_S,
     )
 
 
-def _starts(cluster: ClusterHandle, job: Job, attempt: int) -> Iterator[tuple[int, int]]:
-    """(step, epoch that wrote the checkpoint) from which each rank of an attempt says that it started."""
+def _said(cluster: ClusterHandle, job: Job, attempt: int, event: str) -> Iterator[dict[str, Any]]:
+    """What the ranks of an attempt say about an event of this name."""
     for line in cluster.engine.logs(job.id, attempt=attempt):
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            event = json.loads(line.text)
-            if event["event"] == "start":
-                yield int(event["step"]), int(event["written_by"])
+        with contextlib.suppress(ValueError):
+            said = json.loads(line.text)
+            if isinstance(said, dict) and said.get("event") == event:
+                yield said
 
 
 def _read_final(job: Job) -> tuple[int, ...] | None:
@@ -171,11 +217,11 @@ def _read_final(job: Job) -> tuple[int, ...] | None:
         return None
 
 
-def _timeline(events: Sequence[Event], killed_at_s: float, node: str, began_s: float) -> tuple[tuple[float, str], ...]:
+def _timeline(events: Sequence[Event], loss: Loss, began_s: float) -> tuple[tuple[float, str], ...]:
     """What happened, in seconds since the rehearsal began."""
     shown = {"submitted", "admitted", "started", "node_lost", "fencing", "fenced", "requeued", "blocked_by", "ended"}
     lines = [(e.at_s - began_s, _describe(e)) for e in events if e.kind in shown]
-    lines.append((killed_at_s - began_s, f"agent of {node} killed with -9"))
+    lines.append((loss.at_s - began_s, f"{loss.what} killed with -9"))
     return tuple(sorted(lines, key=lambda line: line[0]))
 
 
@@ -200,6 +246,7 @@ def _conclude(
         shown = {r.metric: r.value for r in readings}
         lost = f", {shown['lost_work']} of work done again" if "lost_work" in shown else ""
         reason = f"noticed in {shown['detection_time']}, working again after {shown['recovery_time']}{lost}"
+    reason += "" if seen.victim == "node" else "; the pool has one node, so a process was taken and not the node"
     stands = "" if trains else "; no workload trains, so a replica of a service was lost"
     return Rehearsal(
         NAME, outcome, reason + stands, workload=job.workload, checks=checks, readings=readings, timeline=timeline

@@ -19,7 +19,7 @@ from clusterwright.queueing.quotas import Queue, QueueTree, Quota
 PATIENCE_S: Final = 60.0
 #: How long a job may wait in the queue, with nothing else happening, before it counts as not placeable.
 SETTLE_S: Final = 2.0
-LOOK_S: Final = 0.05
+LOOK_S: Final = 0.1
 
 _STUCK: Final = frozenset(
     {

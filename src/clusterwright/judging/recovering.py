@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.evidence import Check, Reading
@@ -26,9 +27,10 @@ class LossObservation:
 
     Args:
         nodes: every node the observation is about.
-        node: the one whose agent was killed.
+        victim: what was killed with -9: the agent of a node, or one process of the job where there is one node only.
+        node: the node that was lost or on which the process ran.
         killed_at_s: when.
-        detected_at_s: when the engine declared the node lost.
+        detected_at_s: when the engine declared the node lost, or ended the attempt.
         restarted_at_s: when every rank of the next attempt ran.
         old_epoch, new_epoch: of the attempt that lost a node and of the next one.
         new_nodes: where the next attempt ran.
@@ -41,9 +43,11 @@ class LossObservation:
         waits: why it does not run, where it does not.
         interval_s: time between two checkpoints in this rehearsal.
         steps: how many the whole run has.
+        delay_s: wait before a failed process is started again in this rehearsal.
     """
 
     nodes: tuple[str, ...]
+    victim: Literal["node", "process"]
     node: str
     killed_at_s: float
     detected_at_s: float | None
@@ -61,11 +65,16 @@ class LossObservation:
     waits: str
     interval_s: float
     steps: int
+    delay_s: float = 0.0
 
     @property
     def recovered_at_s(self) -> float | None:
-        """When the first step after the loss was done by every rank that logs it."""
-        return min((s.at_s for s in self.log if s.epoch == self.new_epoch), default=None)
+        """When every rank of the new attempt had done its first step; None where it did none."""
+        first: dict[int, float] = {}
+        for step in self.log:
+            if step.epoch == self.new_epoch:
+                first.setdefault(step.rank, step.at_s)
+        return max(first.values(), default=None)
 
     @property
     def lost_work_s(self) -> float | None:
@@ -86,19 +95,15 @@ def compare_loss(seen: LossObservation) -> tuple[Check, ...]:
 
 
 def _checks(seen: LossObservation) -> Iterator[Check]:
-    where = f"{seen.node} declared lost"
+    expected = f"{seen.node} declared lost" if seen.victim == "node" else "the attempt ended"
     detected = "yes" if seen.detected_at_s is not None else "no"
-    yield Check("loss noticed", where, detected, seen.detected_at_s is not None)
+    yield Check("loss noticed", expected, detected, seen.detected_at_s is not None)
     if seen.new_epoch is None:
         yield Check("job restarted", "a second attempt", seen.waits or seen.ended or "none", holds=False)
         return
-    placed = ", ".join(seen.new_nodes)
-    yield Check(
-        "lost node excluded",
-        f"not on {seen.node}",
-        f"on {placed}",
-        bool(seen.new_nodes) and seen.node not in seen.new_nodes,
-    )
+    if seen.victim == "node":
+        apart = bool(seen.new_nodes) and seen.node not in seen.new_nodes
+        yield Check("lost node excluded", f"not on {seen.node}", f"on {', '.join(seen.new_nodes)}", apart)
     yield Check("fencing", "no step of the old attempt after one of the new", *_overlap(seen))
     yield Check("resumed from a checkpoint", f"written by epoch {seen.old_epoch}", *_resumption(seen))
     yield Check("every step done, in order", f"steps 1 to {seen.steps}", *_continuity(seen))
@@ -146,7 +151,8 @@ def time_loss(seen: LossObservation) -> tuple[Reading, ...]:
         "lost_work": seen.lost_work_s,
     }
     conditions = {
-        "detection_time": (("seen by", "the end of the agent's process"),),
+        "detection_time": (("seen by", f"the end of {'the agent' if seen.victim == 'node' else 'the process'}"),),
+        "recovery_time": (("after a delay of", f"{seen.delay_s:g} s"),) if seen.victim == "process" else (),
         "lost_work": (("checkpoints every", f"{seen.interval_s:g} s"),),
     }
     return tuple(

@@ -107,7 +107,7 @@ def train(run: Run, meeting: Meeting) -> None:
     start = read_latest(run.directory) or Checkpoint(0, run.epoch, (0,) * DIMENSIONS)
     if len({tuple(s) for s in meeting.exchange([start.step, start.epoch, *start.weights])}) != 1:
         raise MeetingFailed("the ranks resume from different checkpoints")
-    say("start", step=start.step, epoch=run.epoch, written_by=start.epoch, rank=meeting.seat.rank)
+    say("start", step=start.step, epoch=run.epoch, written_by=start.epoch, rank=meeting.seat.rank, pid=os.getpid())
     weights = start.weights
     for step in range(start.step + 1, run.steps + 1):
         weights = _step(run, meeting, step, weights)

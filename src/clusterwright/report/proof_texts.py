@@ -11,7 +11,7 @@ from clusterwright.model.evidence import Outcome, Verdict
 from clusterwright.report.proofs import LATER_STEPS, Proof
 
 #: Lines per heading before the rest is folded into a count; the report has all of it.
-SHOWN: Final = 5
+SHOWN: Final = 4
 _WIDTH: Final = 112
 _LABEL: Final = 14
 
@@ -53,7 +53,8 @@ def _proven(proof: Proof) -> Iterator[str]:
 
 def _fails(proof: Proof) -> Iterator[str]:
     lines = [f"{v.id}: {v.reason}" for v in proof.of_outcome(Outcome.NOT_MET, required=True)]
-    lines += [f"{s.name}: {s.reason}" for s in proof.steps if s.state == "failed" and s.name != "judge"]
+    steps = [s for s in proof.steps if s.state == "failed" and s.name not in ("judge", "review")]
+    lines += [s.name if s.name.startswith("rehearse") else f"{s.name}: {s.reason}" for s in steps]
     if proof.review is not None:
         lines += [f"{f.place}: {f.rule}: {f.message}" for f in proof.review.errors]
     yield from _folded(lines) if lines else iter(["nothing"])
@@ -74,8 +75,9 @@ def _not_measured(proof: Proof) -> Iterator[str]:
         steps.setdefault(verdict.next_step, []).append(verdict)
     ranked = sorted(steps.items(), key=lambda item: -len(item[1]))
     yield from _folded([f"{_names(verdicts)}: {step}" for step, verdicts in ranked])
-    undecided = proof.review.undecided if proof.review is not None else ()
-    yield from _folded([f"undecided: {f.rule}: {f.message}" for f in undecided])
+    undecided = dict.fromkeys(f.rule for f in proof.review.undecided) if proof.review is not None else {}
+    if undecided:
+        yield f"{len(undecided)} review rules could not be decided: {', '.join(undecided)}"
 
 
 def _names(verdicts: Sequence[Verdict]) -> str:

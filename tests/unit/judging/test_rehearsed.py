@@ -146,6 +146,7 @@ def steps(epoch: int, first: int, last: int, at_s: float) -> tuple[LoggedStep, .
 
 SEEN = LossObservation(
     nodes=("n1", "n2"),
+    victim="node",
     node="n1",
     killed_at_s=125.5,
     detected_at_s=126.0,
@@ -202,6 +203,16 @@ def test_what_must_hold_after_a_loss_is_checked(fields: dict[str, Any], check: s
 
 def test_a_node_name_that_begins_like_the_lost_one_is_another_node() -> None:
     assert wrong(new_nodes=("n10",)) == set()
+
+
+def test_a_process_may_come_back_on_its_node() -> None:
+    assert wrong(victim="process", new_nodes=("n1",)) == set()
+    assert "loss noticed" in wrong(victim="process", new_nodes=("n1",), detected_at_s=None)
+
+
+def test_work_goes_on_when_the_last_rank_has_done_a_step() -> None:
+    late = (LoggedStep(2, 1, 21, 140.0),)
+    assert replace(SEEN, log=SEEN.log + late).recovered_at_s == 140.0
 
 
 def test_what_was_not_seen_has_no_reading() -> None:
