@@ -18,8 +18,14 @@ ADAM_FP32_GRADIENT_BYTES: Final = 18.0
 CHECKPOINT_BYTES: Final = 14.0
 #: B per token and vocabulary entry of unfused logits: bf16 logits, fp32 copy, softmax, gradient.
 LOGITS_BYTES: Final = 14.0
-#: Reserved ÷ peak allocated memory (fragmentation), from published Megatron runs.
-RESERVE: Final = 1.2
+#: Reserved ÷ peak allocated memory (fragmentation) by framework: Megatron's published runs; for torchtitan what puts
+#: its published full-recompute runs (benchmarks/llama3_h100_202412_torchtitan.md) on both sides of the estimate.
+RESERVE: Final[dict[str, float]] = {"megatron": 1.2, "torchtitan": 1.1}
+RESERVE_ELSEWHERE: Final = 1.2
+#: B per element of a layer's input that selective recompute keeps: Megatron recomputes attention only (34); torchtitan
+#: saves every other product, which its four published 8B runs put at 15 to 19.
+SELECTIVE: Final[dict[str, float]] = {"megatron": 34.0, "torchtitan": 17.0}
+SELECTIVE_ELSEWHERE: Final = 34.0
 
 
 def state_bytes_per_parameter(sharding: str, dp: float) -> float:
@@ -48,22 +54,36 @@ def gathered_bytes(largest_unit_parameters: float) -> float:
     return largest_unit_parameters * (2 * 2 + 2)
 
 
+def gathered_stage_bytes(stage_parameters: float) -> float:
+    """B that FSDP2 holds whole inside a pipeline: 16-bit weights and fp32 gradients of the stage, all step long."""
+    return stage_parameters * 6
+
+
 def activation_bytes_per_layer(
-    sequence: float, batch: float, hidden: float, heads: float, recompute: str, tp: float = 1, flash: bool = True
+    sequence: float,
+    batch: float,
+    hidden: float,
+    heads: float,
+    recompute: str,
+    tp: float = 1,
+    flash: bool = True,
+    kept: float = SELECTIVE_ELSEWHERE,
 ) -> float:
-    """B of activations that one layer keeps for the backward pass.
+    """B of activations that one layer keeps for the backward pass; tensor ranks split the sequence too.
 
     Args:
         sequence, batch: tokens per sequence, sequences per micro-batch.
-        recompute: none; selective (Megatron's meaning: attention is computed again); full (only layer inputs kept).
+        recompute: none; selective; full (only layer inputs kept).
         tp: tensor and sequence parallel ranks.
         flash: attention kernel that never stores the score matrix, which drops its term also without recompute.
+        kept: B per element under selective recompute (SELECTIVE).
     """
-    plane = sequence * batch * hidden
+    plane = sequence * batch * hidden / tp
     if recompute == "full":
         return 2 * plane
-    scores = 0.0 if flash or recompute == "selective" else 5 * heads * sequence / hidden
-    return plane * (34 + scores) / tp
+    if recompute == "selective":
+        return plane * kept
+    return plane * (34 + (0.0 if flash else 5 * heads * sequence / hidden))
 
 
 def micro_batches_in_flight(stages: float, micro_batches: float, virtual: float = 1) -> float:

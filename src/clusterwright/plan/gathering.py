@@ -32,6 +32,8 @@ class Sheet:
         self.misfits: list[Misfit] = []
         self.unplanned: list[Unplanned] = []
         self.limits: dict[str, None] = {}
+        #: Nodes that carry workloads, over all pools: the scope of what all of them share.
+        self.nodes = 1
 
     @property
     def architecture(self) -> Architecture:

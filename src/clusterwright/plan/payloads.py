@@ -154,10 +154,11 @@ def store_rate(sheet: Sheet, name: str, way: str, nodes: Figure, site: Site | No
     hardware = site.pool.hardware if site else None
     if rate is None and store.kind == "local-nvme" and site and hardware:
         rate = sheet.maybe(f"{site.path}.hardware.nvme_{way}", getattr(hardware, f"nvme_{way}"), "GB/s")
-    rate = sheet.choose(Kind.RATE, path, rate, nodes=1 if store.kind in ("local-nvme", "memory") else int(nodes.value))
+    own = store.kind in ("local-nvme", "memory")
+    rate = sheet.choose(Kind.RATE, path, rate, nodes=1 if own else sheet.nodes)
     if rate is None:
         return Unplanned(path, f"the {way} rate of store {name} is not stated", (path,))
-    if store.kind not in ("local-nvme", "memory"):
+    if not own:
         return rate
     return sheet.derive(
         f"{path}_of_{int(nodes.value)}_nodes",

@@ -41,6 +41,7 @@ def plan_architecture(document: Document, catalogue: Catalogue, *, measured: Ove
     """
     sheet = Sheet(document, catalogue, measured or {})
     sites = find_sites(sheet)
+    sheet.nodes = max(1, sum(len(s.working) for s in sites))
     drafts = [draft_workload(sheet, name, w, sites) for name, w in sheet.architecture.workloads.items()]
     requests = [d.request for d in drafts if d.request is not None]
     pools = [Nodes(s.name, s.working, s.gpus_per_node) for s in sites]

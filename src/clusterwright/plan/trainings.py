@@ -23,10 +23,10 @@ from clusterwright.plan.sites import Site
 _RESTART_S = 600.0
 
 
-def failure_rate(sheet: Sheet, nodes: int) -> Figure:
-    """Node failures per 1,000 node-days that stop a job: measured, else Meta's RSC-1."""
+def failure_rate(sheet: Sheet) -> Figure:
+    """Node failures per 1,000 node-days that stop a job: measured on all nodes, else Meta's RSC-1."""
     published = sheet.constant("node_failures", RSC1_PER_1000_NODE_DAYS, "/1,000 node-days", RATE_SOURCE)
-    return sheet.picked(Kind.SHARE, "node_failures", published, nodes=nodes)
+    return sheet.picked(Kind.SHARE, "node_failures", published, nodes=sheet.nodes)
 
 
 def plan_mttf(sheet: Sheet, name: str, nodes: Figure) -> Figure:
@@ -37,7 +37,7 @@ def plan_mttf(sheet: Sheet, name: str, nodes: Figure) -> Figure:
         "1 ÷ (nodes × failures per node and time); 1,024-GPU jobs were seen to fail 3.6 times as often",
         mttf_h,
         nodes,
-        failure_rate(sheet, int(nodes.value)),
+        failure_rate(sheet),
         band=MTTF_BAND,
     )
     return sheet.picked(Kind.TIME, f"workloads.{name}.mttf", computed, nodes=int(nodes.value))
@@ -206,7 +206,7 @@ def _goodput(
         "(1 − failures × (restart + interval/2)) ÷ (1 + stall/interval), ETTR of arXiv:2410.21680",
         ettr,
         nodes,
-        failure_rate(sheet, int(nodes.value)),
+        failure_rate(sheet),
         restart,
         checkpoint.every,
         checkpoint.stall,

@@ -1,5 +1,6 @@
 import pytest
 
+from builders.models import DEEPSEEK, LLAMA_8B, LLAMA_70B, LLAMA_405B, MIXTRAL, QWEN3_235B, QWEN25_7B
 from clusterwright.physics.caches import kv_bytes, kv_bytes_per_token
 from clusterwright.physics.parameters import count_parameters
 from clusterwright.physics.serving_memory import (
@@ -21,8 +22,6 @@ from clusterwright.physics.training_memory import (
     state_bytes_per_parameter,
 )
 from clusterwright.physics.weights import BYTES, weight_bytes, weight_bytes_per_gpu
-
-from .models import DEEPSEEK, LLAMA_8B, LLAMA_70B, LLAMA_405B, MIXTRAL, QWEN3_235B, QWEN25_7B
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from builders.models import LLAMA_8B
 from clusterwright.physics.ceilings import COLLECTIVES, busbw_bound, busbw_bound_inside, busbw_reference
 from clusterwright.physics.collectives import (
     ALL_REDUCE,
@@ -22,8 +23,6 @@ from clusterwright.physics.latencies import (
 )
 from clusterwright.physics.parameters import count_parameters
 from clusterwright.physics.training_speed import MFU, bubble_share, flops_per_token, tokens_per_s
-
-from .models import LLAMA_8B
 
 H100 = ALL_REDUCE["h100-sxm-80"]
 

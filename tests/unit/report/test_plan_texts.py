@@ -1,0 +1,87 @@
+import json
+
+import pytest
+
+from builders.plans import planned
+from clusterwright.lib.figures import Figure, Origin, leaf
+from clusterwright.report.plans import find_figure, plan_values, render_derivation, render_plan, show
+
+PLAN = planned()
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (32 / 3, "GB/s", "10.7 GB/sᵈ"),
+        (71.19, "GiB", "71.2 GiBᵈ"),
+        (636688, "tokens", "636,688 tokensᵈ"),
+        (0.45, "share", "45 %ᵈ"),
+        (0.9996, "share", "99.96 %ᵈ"),
+        (0.05, "s", "50 msᵈ"),
+        (90, "s", "90 sᵈ"),
+        (1800, "s", "30 minᵈ"),
+        (float("inf"), "s", "∞ sᵈ"),
+        (44746.2, "$/month", "$44,746/monthᵈ"),
+    ],
+)
+def test_numbers_as_people_say_them(value, unit, said):
+    assert show(leaf("x", value, unit, Origin.DECLARED, "a file")) == said
+
+
+def test_what_holds_is_said_first_and_every_number_carries_its_origin():
+    text = render_plan(PLAN)
+    assert text.splitlines()[0] == "test: everything planned holds"
+    assert "8 req/sᵈ; one replica carries 10.1 req/sᵃ" in text
+    assert "without gpu-1 1 replica runs on, 1 carries the load" in text
+    assert text.rstrip().endswith("--explain NAME shows any tree.")
+
+
+def test_a_misfit_stands_before_everything_else():
+    lines = render_plan(planned("workloads.chat.serve.rate=16 req/s")).splitlines()
+    assert lines[0].startswith("test: 1 thing does not hold")
+    assert lines[2] == "does not hold"
+    assert "workloads.chat.service.losses" in lines[3]
+
+
+def test_gaps_name_what_to_state():
+    text = render_plan(planned("storage.stores.object.read="))
+    assert "(state storage.stores.object.read)" in " ".join(text.split())
+
+
+def test_no_line_is_wider_than_a_terminal():
+    assert max(map(len, render_plan(PLAN).splitlines())) <= 120
+
+
+def test_a_figure_is_found_by_name_or_unique_ending():
+    exact = find_figure(PLAN, "workloads.chat.service.tpot")
+    assert find_figure(PLAN, "service.tpot") is exact
+    assert isinstance(exact, Figure)
+
+
+def test_a_wrong_name_gives_the_nearest():
+    assert find_figure(PLAN, "workloads.chat.service.tpott")[0] == "workloads.chat.service.tpot"
+    many = find_figure(PLAN, "cold_start")
+    assert {"workloads.chat.payload_plan.cold_start", "workloads.chat.target.cold_start"} <= set(many)
+    assert find_figure(PLAN, "zzzzzz") == ()
+
+
+def test_a_derivation_shows_formula_source_and_what_moves_it():
+    text = render_derivation(PLAN.figures["workloads.chat.payload_plan.required_rate"])
+    assert "bytes of all concurrent readers ÷ allowed time" in text
+    assert "cluster.yaml:" in text
+    assert "changes most with" in text
+    assert "workloads.chat.payload.within" in text.partition("changes most with")[2]
+
+
+def test_json_is_plain_and_complete():
+    values = json.loads(json.dumps(plan_values(PLAN), allow_nan=False))
+    assert values["fits"] is True
+    assert values["workloads"][0]["service"]["rate"] == {
+        "name": "workloads.chat.serve.rate",
+        "value": 8.0,
+        "unit": "req/s",
+        "origin": "declared",
+    }
+    figure = values["figures"]["workloads.chat.service.tpot"]
+    assert figure["band"] == [0.55, 0.94]
+    assert figure["inputs"][0] == "workloads.chat.service.read_dense"
