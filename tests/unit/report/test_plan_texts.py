@@ -83,5 +83,5 @@ def test_json_is_plain_and_complete():
         "origin": "declared",
     }
     figure = values["figures"]["workloads.chat.service.tpot"]
-    assert figure["band"] == [0.55, 0.94]
+    assert figure["band"] == [0.54, 0.95]
     assert figure["inputs"][0] == "workloads.chat.service.read_dense"
