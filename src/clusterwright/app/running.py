@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import socket
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -124,18 +125,19 @@ def start_cluster(
         raise InvalidInput("a cluster needs at least one node, and every node a name of its own")
     layout = Layout(Path(state_dir).absolute())
     layout.make()
-    if read_identity(layout, "supervisor") is not None:
-        raise Unavailable(f"a cluster is already up in {layout.root}; end it with `cw down`")
-    config = ClusterConfig(
-        _cluster_id(layout), tuple(nodes), tree or QueueTree(), restart_agents, heartbeat_s, heartbeat_timeout_s
-    )
-    write_config(layout, config)
-    handle = _spawn_supervisor(layout, config.cluster, stop_grace_s, detach=detach)
-    try:
-        _await_agents(handle, layout, start_timeout_s)
-    except BaseException:
-        handle.stop()
-        raise
+    with _only_starter(layout):
+        if read_identity(layout, "supervisor") is not None:
+            raise Unavailable(f"a cluster is already up in {layout.root}; end it with `cw down`")
+        config = ClusterConfig(
+            _cluster_id(layout), tuple(nodes), tree or QueueTree(), restart_agents, heartbeat_s, heartbeat_timeout_s
+        )
+        write_config(layout, config)
+        handle = _spawn_supervisor(layout, config.cluster, stop_grace_s, detach=detach)
+        try:
+            _await_agents(handle, layout, start_timeout_s)
+        except BaseException:
+            handle.stop()
+            raise
     return handle
 
 
@@ -181,6 +183,20 @@ def real_nodes() -> tuple[NodeSpec, ...]:
     if len(models) > 1:
         raise Unavailable(f"GPUs of several models in one node are not supported: {', '.join(sorted(models))}")
     return (NodeSpec(socket.gethostname(), len(gpus), models.pop(), virtual=False),)
+
+
+@contextlib.contextmanager
+def _only_starter(layout: Layout) -> Iterator[None]:
+    """Keeps two starts in one directory apart: the one that gives up must not stop the other's cluster."""
+    lock = os.open(layout.lock("up"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Unavailable(f"another `cw up` is just starting a cluster in {layout.root}") from None
+        yield
+    finally:
+        os.close(lock)
 
 
 def _cluster_id(layout: Layout) -> str:

@@ -8,20 +8,19 @@ report what runs, and goes on.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
-import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusterwright.engines.local import fences, lifecycles, reaping
+from clusterwright.engines.local import fences, lifecycles, standings
 from clusterwright.engines.local.agents import read_exit
 from clusterwright.engines.local.configs import ClusterConfig
-from clusterwright.engines.local.environments import rank_environment
-from clusterwright.engines.local.identities import Identity, alive, read_identity
-from clusterwright.engines.local.layout import Layout, agent_tag, attempt_tag
+from clusterwright.engines.local.fencing import Fencer
+from clusterwright.engines.local.identities import Identity, alive
+from clusterwright.engines.local.launching import free_port, launch_order, prepare
+from clusterwright.engines.local.layout import Layout
 from clusterwright.engines.local.lifecycles import Action, Change, Started, parse_exit, then
 from clusterwright.engines.local.scheduling import queue_state
 from clusterwright.engines.local.wire import Message
@@ -39,7 +38,6 @@ from clusterwright.model.jobs import (
     JobSpec,
     JobState,
     Node,
-    NodeSpec,
     NodeState,
 )
 from clusterwright.ports.clocks import Clock
@@ -51,8 +49,6 @@ from clusterwright.queueing.states import Start
 TICK_S: Final = 0.5
 #: The same while a disconnected agent's process is watched for its end.
 WATCH_S: Final = 0.02
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -85,9 +81,7 @@ class ControlPlane:
         self.stopping = False
         self._links: dict[str, Link] = {}
         self._seen: dict[str, float] = {}
-        self._fencing: dict[JobId, asyncio.Task[None]] = {}
-        self._reaping: set[asyncio.Task[None]] = set()
-        self._alive_in_fence: dict[JobId, int] = {}
+        self._fencer = Fencer(layout, config.cluster, lambda job: self.jobs[job], self._on_fenced)
         self._last_tick = clock.monotonic_s()
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -115,7 +109,7 @@ class ControlPlane:
         actions: dict[Action, Callable[[Job], None]] = {
             Action.LAUNCH: self._launch,
             Action.TERMINATE: self._terminate,
-            Action.FENCE: self._start_fence,
+            Action.FENCE: lambda job: self._fencer.fence(job.id),
             Action.FORGET: self._forget,
         }
         actions[action](self.jobs[job])
@@ -126,7 +120,7 @@ class ControlPlane:
         self.jobs = {j.id: j for j in snapshot.jobs}
         stored = {n.spec.name: n for n in snapshot.nodes}
         now = self.clock.now_s()
-        self.nodes = {s.name: _awaited(stored.get(s.name), s, now) for s in self.config.nodes}
+        self.nodes = {s.name: standings.awaited(stored.get(s.name), s, now) for s in self.config.nodes}
         removed = sorted(stored.keys() - self.nodes.keys())
         self.commit(nodes=list(self.nodes.values()), events=[NewEvent("control_plane_started", now)])
         self.store.forget_nodes(removed)
@@ -134,7 +128,7 @@ class ControlPlane:
         current = {n.agent.boot for n in self.nodes.values() if n.agent and n.state is NodeState.UNKNOWN}
         for node in self.nodes.values():
             if node.agent is not None and node.state is NodeState.DOWN:
-                self._reap_agent(node.agent)
+                self._fencer.pursue(node.agent)
         for job in list(self.jobs.values()):
             if job.active is not None:
                 for agent in job.active.agents:
@@ -143,7 +137,7 @@ class ControlPlane:
                             self.jobs[job.id], agent, "its agent was gone when the control plane returned"
                         )
             if (active := self.jobs[job.id].active) is not None and active.state is AttemptState.FENCING:
-                self._start_fence(self.jobs[job.id])
+                self._fencer.fence(job.id)
 
     # -- jobs ----------------------------------------------------------------------------------------------------
 
@@ -195,7 +189,7 @@ class ControlPlane:
             )
         if attempt is None or attempt.state is AttemptState.RUNNING:
             return ()
-        return (_in_between(attempt, self._alive_in_fence.get(job.id), now),)
+        return (lifecycles.why_not_running(attempt, now, *self._fencer.progress(job.id)),)
 
     def schedule(self) -> None:
         """Start what can start; remember why the rest waits."""
@@ -224,7 +218,7 @@ class ControlPlane:
             agents=agents,
             flavor=start.flavor,
             epoch=epoch,
-            port=_free_port(ports),
+            port=free_port(ports),
             why=start.reason,
             now_s=self.clock.now_s(),
         )
@@ -236,31 +230,17 @@ class ControlPlane:
         attempt = job.active
         if attempt is None or attempt.state is not AttemptState.STARTING:
             return
-        work = self.layout.job(job.id) / "work"
         try:
-            work.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fences.open_epoch(job.checkpoint_dir, attempt.epoch)
+            prepare(self.layout, job, attempt)
         except OSError as error:
             detail = f"cannot prepare {error.filename or job.checkpoint_dir}: {error.strerror}"
             self.commit(lifecycles.on_unlaunchable(job, detail, self.clock.now_s()))
             return
         for node in attempt.nodes:
-            ranks = [
-                {
-                    "rank": r.rank,
-                    "argv": list(_argv(job, attempt.tasks[r.task].group)),
-                    "env": rank_environment(
-                        self.config.cluster, job, attempt, r, virtual=self.nodes[node].spec.virtual
-                    ),
-                    "directory": str(self.layout.rank(job.id, attempt.number, r.rank)),
-                    "workdir": job.spec.workdir or str(work),
-                    "fence": str(fences.fence_path(job.checkpoint_dir)),
-                }
-                for r in attempt.ranks
-                if attempt.node_of(r) == node and r.pid is None and r.exit is None
-            ]
-            if ranks:
-                self._send(attempt, node, {"type": "launch", "job": job.id, "epoch": attempt.epoch, "ranks": ranks})
+            virtual = self.nodes[node].spec.virtual
+            order = launch_order(self.layout, self.config.cluster, job, attempt, node, virtual=virtual)
+            if order["ranks"]:
+                self._send(attempt, node, order)
 
     def _terminate(self, job: Job) -> None:
         attempt = job.active
@@ -281,46 +261,8 @@ class ControlPlane:
         if link is not None and link.boot in {a.boot for a in attempt.agents}:
             link.send(message)
 
-    def _start_fence(self, job: Job) -> None:
-        if job.id not in self._fencing:
-            task = asyncio.create_task(self._fence(job.id))
-            self._fencing[job.id] = task
-            task.add_done_callback(self._stop_on_error)
-
-    async def _fence(self, job: JobId) -> None:
-        """Close the epoch, kill until nothing of the attempt is left, then go on."""
-        while (attempt := self.jobs[job].active) is not None:
-            try:
-                fences.close_epoch(self.jobs[job].checkpoint_dir, attempt.epoch)
-                break
-            except OSError as error:
-                _log.error("job %s: cannot close epoch %d: %s; trying again", job, attempt.epoch, error)
-                await asyncio.sleep(1.0)
-        while (attempt := self.jobs[job].active) is not None:
-            quarry = self._quarry(job, attempt)
-            gone = await asyncio.to_thread(
-                reaping.kill_all, quarry, timeout_s=1.0, progress=lambda n: self._alive_in_fence.__setitem__(job, n)
-            )
-            latest = self.jobs[job].active
-            if gone and latest is not None and self._quarry(job, latest) == quarry:
-                break
-        self._alive_in_fence.pop(job, None)
-        del self._fencing[job]
+    def _on_fenced(self, job: JobId) -> None:
         self.commit(lifecycles.on_fenced(self.jobs[job], self.clock.now_s()))
-
-    def _quarry(self, job: JobId, attempt: Attempt) -> reaping.Quarry:
-        """Processes of the attempt, and the agents that were lost under it."""
-        roots = {Identity(r.pid, r.starttime) for r in attempt.ranks if r.pid is not None and r.starttime is not None}
-        roots |= {Identity(a.pid, a.starttime) for a in attempt.lost}
-        tags = [attempt_tag(self.config.cluster, job, attempt.epoch)]
-        tags += [agent_tag(self.config.cluster, a.node, a.boot) for a in attempt.lost]
-        return reaping.Quarry(tuple(tags), frozenset(roots), read_identity(self.layout, "supervisor"))
-
-    def _stop_on_error(self, task: asyncio.Task[None]) -> None:
-        """A bug in a background task ends the process: the supervisor starts a fresh one from the stored state."""
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.critical("control plane stops", exc_info=error)
-            os._exit(70)
 
     # -- agents --------------------------------------------------------------------------------------------------
 
@@ -333,28 +275,21 @@ class ControlPlane:
             return False
         known = node.agent is not None and node.agent.boot == link.boot
         if node.agent is not None and known and node.state is NodeState.DOWN:
-            self._reap_agent(node.agent)  # declared lost: only a new incarnation is welcome
+            self._fencer.pursue(node.agent)  # declared lost: only a new incarnation is welcome
             return False
         if not known:
-            node = self._admit(node, message, link.boot)
+            if node.agent is not None and node.state is not NodeState.DOWN:
+                self.lose(name, "a new agent took its place")
+                node = self.nodes[name]
+            pid, starttime = int(message["pid"]), int(message["starttime"])
+            node = standings.admitted(node, link.boot, pid, starttime, message["devices"], now)
         self._links[name], self._seen[name] = link, self.clock.monotonic_s()
-        event = NewEvent("node_reconnected" if known else "node_up", now, node=name, data=_incarnation(node))
-        node = replace(node, state=_up_state(node), reason=_up_reason(node))
-        self.commit(nodes=[node], events=[event])
+        kind = "node_reconnected" if known else "node_up"
+        event = NewEvent(kind, now, node=name, data=standings.event_data(node))
+        self.commit(nodes=[standings.connected(node)], events=[event])
         self.on_ranks(message["ranks"])
         self._reconcile(name, link, message["ranks"])
         return True
-
-    def _admit(self, node: Node, message: Message, boot: str) -> Node:
-        if node.agent is not None and node.state is not NodeState.DOWN:
-            self.lose(node.spec.name, "a new agent took its place")
-            node = self.nodes[node.spec.name]
-        incarnation = node.incarnation + 1
-        agent = AgentIdentity(node.spec.name, incarnation, boot, int(message["pid"]), int(message["starttime"]))
-        found = tuple(str(d) for d in message["devices"])
-        devices = virtual_devices(node.spec) if node.spec.virtual else found[: node.spec.gpus]
-        now = self.clock.now_s()
-        return replace(node, agent=agent, incarnation=incarnation, devices=devices, since_s=now)
 
     def _reconcile(self, name: str, link: Link, reports: Sequence[Message]) -> None:
         """Tell a (re)connected agent again what it may have missed, and ask for nothing it already did."""
@@ -414,18 +349,18 @@ class ControlPlane:
         link = self._links.pop(name, None)
         if link is not None:
             link.close()
-        lost = replace(node, state=NodeState.DOWN, reason=why, since_s=now)
-        event = NewEvent("node_lost", now, node=name, data={**_incarnation(node), "why": why})
+        lost = standings.lost(node, why, now)
+        event = NewEvent("node_lost", now, node=name, data=standings.event_data(node, why=why))
         if agent is None:
             self.commit(nodes=[lost], events=[event])
             return
         changes = [self._lost_change(j, agent, why) for j in self.jobs.values() if j.active is not None]
         self.commit(*changes, nodes=[lost], events=[event])
-        self._reap_agent(agent)
+        self._fencer.pursue(agent)
 
     def _lose_attempt(self, job: Job, agent: AgentIdentity, why: str) -> None:
         self.commit(self._lost_change(job, agent, why))
-        self._reap_agent(agent)
+        self._fencer.pursue(agent)
 
     def _lost_change(self, job: Job, agent: AgentIdentity, why: str) -> Change:
         """What the loss of an agent does to a job, after what its ranks left in their exit files."""
@@ -440,19 +375,6 @@ class ControlPlane:
         exits = {rank: (parse_exit(line), now) for rank, line in lines.items() if line}
         first = lifecycles.on_exited(job, attempt.epoch, exits, now)
         return then(first, lifecycles.on_node_lost(first.job, agent, why, now))
-
-    def _reap_agent(self, agent: AgentIdentity) -> None:
-        quarry = reaping.Quarry(
-            (agent_tag(self.config.cluster, agent.node, agent.boot),),
-            frozenset({Identity(agent.pid, agent.starttime)}),
-        )
-        task = asyncio.create_task(self._reap(quarry))
-        self._reaping.add(task)
-        task.add_done_callback(self._reaping.discard)
-        task.add_done_callback(self._stop_on_error)
-
-    async def _reap(self, quarry: reaping.Quarry) -> None:
-        await asyncio.to_thread(reaping.kill_all, quarry, timeout_s=60.0)
 
     # -- time ----------------------------------------------------------------------------------------------------
 
@@ -519,74 +441,10 @@ class ControlPlane:
             changed = self.changed
             await changed.wait()
         agents = [n.agent for n in self.nodes.values() if n.agent is not None]
-        downs = [
-            replace(n, state=NodeState.DOWN, reason="the cluster was stopped", since_s=now) for n in self.nodes.values()
-        ]
+        downs = [standings.lost(n, "the cluster was stopped", now) for n in self.nodes.values()]
         self.commit(nodes=downs, events=[NewEvent("cluster_stopped", self.clock.now_s())])
         for link in self._links.values():
             link.send({"type": "exit"})
         for agent in agents:
-            self._reap_agent(agent)
-        await asyncio.gather(*self._reaping)
-
-
-def virtual_devices(spec: NodeSpec) -> tuple[str, ...]:
-    """Ids of the virtual GPUs of a node."""
-    return tuple(f"VIRTUAL-{i}" for i in range(spec.gpus))
-
-
-def _awaited(stored: Node | None, spec: NodeSpec, now_s: float) -> Node:
-    """A node before its agent has reported to this control plane."""
-    if stored is None:
-        devices = virtual_devices(spec) if spec.virtual else ()
-        return Node(spec, NodeState.UNKNOWN, devices, reason="its agent has not reported yet", since_s=now_s)
-    if stored.spec != spec:
-        devices = virtual_devices(spec) if spec.virtual else ()
-        return replace(stored, spec=spec, devices=devices, state=NodeState.DOWN, reason="its declaration changed")
-    if stored.agent is None or stored.state is NodeState.DOWN:
-        return stored
-    return replace(stored, state=NodeState.UNKNOWN, reason="the control plane restarted and waits for its agent")
-
-
-def _up_state(node: Node) -> NodeState:
-    return NodeState.IDLE if len(node.devices) >= node.spec.gpus else NodeState.DOWN
-
-
-def _up_reason(node: Node) -> str:
-    if len(node.devices) >= node.spec.gpus:
-        return ""
-    return f"{len(node.devices)} of {node.spec.gpus} declared GPUs found through NVML"
-
-
-def _incarnation(node: Node) -> dict[str, object]:
-    agent = node.agent
-    return {"incarnation": node.incarnation, "pid": agent and agent.pid, "virtual": node.spec.virtual}
-
-
-def _argv(job: Job, group: str) -> tuple[str, ...]:
-    return next(g.argv for g in job.spec.groups if g.name == group)
-
-
-def _free_port(taken: Iterable[int]) -> int:
-    """A TCP port that the operating system says is free and no running attempt was given."""
-    while True:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port not in taken:
-            return port
-
-
-def _in_between(attempt: Attempt, still: int | None, now_s: float) -> Blocker:
-    if attempt.state is AttemptState.STARTING:
-        running = sum(r.pid is not None for r in attempt.ranks)
-        numbers: dict[str, float] = {"started_ranks": running, "ranks": len(attempt.ranks)}
-        return Blocker(BlockerKind.STARTING, f"{running} of {len(attempt.ranks)} ranks started", numbers, (), "", now_s)
-    if attempt.state is AttemptState.FENCING:
-        numbers = {"alive": -1 if still is None else still, "fencing_s": now_s - (attempt.fencing_at_s or now_s)}
-        left = "its processes" if still is None else f"{still} process{'es' * (still != 1)}"
-        message = f"attempt {attempt.number} ended ({attempt.detail}); waiting until {left} are gone"
-        return Blocker(BlockerKind.FENCING, message, numbers, (), "", now_s)
-    left_s = max(0.0, (attempt.stop_by_s or now_s) - now_s)
-    message = f"{attempt.detail}; SIGKILL in {left_s:.1f} s if it does not end"
-    return Blocker(BlockerKind.PREEMPTING, message, {"grace_left_s": left_s}, (), "", now_s)
+            self._fencer.pursue(agent)
+        await self._fencer.settle()

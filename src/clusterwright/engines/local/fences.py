@@ -6,6 +6,7 @@ reads the file and refuses; one that read it earlier is alive with its tag when 
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Final
@@ -28,12 +29,21 @@ def newest_epoch(checkpoint_dir: str) -> int:
 
 
 def open_epoch(checkpoint_dir: str, epoch: int) -> None:
-    """Let processes of this epoch start; makes the directory.
+    """Let processes of this epoch start; makes the directory. Doing it twice is fine.
 
     Raises:
-        OSError: when the directory cannot be made or written.
+        OSError: when the directory cannot be made or written, when its epoch file cannot be read, or when that names a
+            newer epoch, because another cluster uses the directory.
     """
-    Path(checkpoint_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = fence_path(checkpoint_dir)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = read_fence(str(path))
+    if found is None and path.exists():
+        raise OSError(
+            errno.EBADMSG, "the epoch file there cannot be read; remove it if no other job uses it", str(path)
+        )
+    if found is not None and (found[0] > epoch or found == (epoch, False)):
+        raise OSError(errno.ESTALE, f"epoch {epoch} is over, another cluster uses this directory", str(path))
     _write(checkpoint_dir, epoch, "open")
 
 

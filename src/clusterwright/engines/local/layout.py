@@ -68,6 +68,10 @@ class Layout:
         """Everything of one job."""
         return self.root / "jobs" / job
 
+    def work(self, job: str) -> Path:
+        """Default working directory of a job."""
+        return self.job(job) / "work"
+
     def rank(self, job: str, attempt: int, rank: int) -> Path:
         """Logs and exit of one rank in one attempt."""
         return self.job(job) / f"attempt-{attempt}" / f"rank-{rank}"

@@ -20,6 +20,8 @@ from clusterwright.model.jobs import (
     Attempt,
     AttemptEnd,
     AttemptState,
+    Blocker,
+    BlockerKind,
     Cause,
     Exclusion,
     Exit,
@@ -233,6 +235,24 @@ def cancel(job: Job, now_s: float) -> Change:
     if job.active is None:
         return Change(_end(job, JobState.CANCELLED, None, "cancelled before it started", now_s), (asked,))
     return then(Change(job, (asked,)), stop(job, AttemptEnd.CANCELLED, now_s, "cancelled by its owner"))
+
+
+def why_not_running(attempt: Attempt, now_s: float, alive: int | None = None, trouble: str = "") -> Blocker:
+    """Why an attempt that holds GPUs does not run: it starts, stops, or its processes are being cleared."""
+    if attempt.state is AttemptState.STARTING:
+        running = sum(r.pid is not None for r in attempt.ranks)
+        numbers: dict[str, float] = {"started_ranks": running, "ranks": len(attempt.ranks)}
+        return Blocker(BlockerKind.STARTING, f"{running} of {len(attempt.ranks)} ranks started", numbers, (), "", now_s)
+    if attempt.state is AttemptState.FENCING:
+        numbers = {"fencing_s": now_s - (attempt.fencing_at_s or now_s)}
+        if alive is not None:
+            numbers["alive_processes"] = alive
+        what = trouble or f"waits until every process of it is gone{'' if alive is None else f' ({alive} seen alive)'}"
+        message = f"attempt {attempt.number} ended ({attempt.detail}): {what}"
+        return Blocker(BlockerKind.FENCING, message, numbers, (), "", now_s)
+    left_s = max(0.0, (attempt.stop_by_s or now_s) - now_s)
+    message = f"{attempt.detail}; SIGKILL in {left_s:.1f} s if it does not end"
+    return Blocker(BlockerKind.PREEMPTING, message, {"grace_left_s": left_s}, (), "", now_s)
 
 
 def _fence(job: Job, end: AttemptEnd, now_s: float, cause: Cause | None, detail: str) -> Change:
