@@ -27,6 +27,15 @@ _GIB = 2**30
 #: were set with them in view).
 _BAND = (0.86, 1.16)
 _VALIDATED = "14 of 16 published torchtitan runs, in view of which two constants were set"
+#: B per parameter in words; Megatron's ZeRO-1 is its distributed optimizer with fp32 gradients.
+_SHARDING = {
+    "ddp": "16 B/parameter",
+    "zero1": "4 + 12/N B/parameter",
+    "zero2": "2 + 14/N B/parameter",
+    "zero3": "16/N B/parameter",
+    "fsdp": "16/N B/parameter",
+    "distributed": "6 + 12/N B/parameter (distributed optimizer)",
+}
 #: Sharding that splits weights themselves.
 _WHOLE = ("zero3", "fsdp")
 
@@ -120,16 +129,14 @@ def _ranks(layout: Layout) -> int:
 
 
 def _states(sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, layout: Layout) -> Figure:
-    per_parameter = sheet.declared(
-        f"{path}.sharding", state_bytes_per_parameter(train.sharding, _ranks(layout)), "B/parameter"
-    )
+    kept = "distributed" if (_family(train), train.sharding) == ("megatron", "zero1") else train.sharding
+    per_parameter = sheet.declared(f"{path}.sharding", state_bytes_per_parameter(kept, _ranks(layout)), "B/parameter")
     split = layout.tp * layout.pp
     experts = split if train.sharding in _WHOLE else layout.pp * max(layout.tp, layout.ep)
     return sheet.derive(
         f"{prefix}.states",
         "GiB",
-        f"mixed-precision Adam, {train.sharding} over {_ranks(layout)} ranks, ÷ TP{layout.tp}·PP{layout.pp} "
-        "(16 B/parameter before sharding)",
+        f"mixed-precision Adam, {_SHARDING[kept]} over {_ranks(layout)} ranks, ÷ TP{layout.tp}·PP{layout.pp}",
         lambda d, e, r, v, b: (
             (d / split + e / experts + r / layout.pp + v / (layout.tp * min(2, layout.pp))) * b / _GIB
         ),

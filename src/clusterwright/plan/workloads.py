@@ -154,12 +154,19 @@ def _payload(
         readers = sheet.planned(f"{path}.readers", wanted, "readers", "every replica reads the whole payload")
         weights_path, precision = f"{path}.serve.precision", draft.serve.precision
     else:
-        readers = sheet.planned(
-            f"{path}.readers", nodes.value, "readers", "one copy per node of the job, shared by its ranks"
-        )
+        readers = _training_readers(sheet, draft, path)
         weights_path, precision = f"{path}.train.precision", draft.train.precision if draft.train else "bf16"
     weights = None
     if isinstance(draft.model, PlannedModel):
         form = weight_format(sheet, weights_path, precision)
         weights = replica_weights(sheet, f"{path}.weights", draft.model, form)
     return plan_payload(sheet, draft.name, payload, draft.workload.target, draft.site, weights, readers, nodes)
+
+
+def _training_readers(sheet: Sheet, draft: Draft, path: str) -> Figure:
+    """Copies of the weights that a job reads where the file states no readers."""
+    layout, train = draft.layout, draft.train
+    if train is not None and train.sharding in ("fsdp", "zero3"):
+        return sheet.assumed(f"{draft.name}.readers", 1, "readers", "a sharded job reads one copy, each rank its part")
+    copies = layout.dp * layout.cp if layout else 1
+    return sheet.assumed(f"{draft.name}.readers", copies, "readers", "every data-parallel replica reads one copy")

@@ -199,13 +199,12 @@ def _layout(workload: WorkloadPlan) -> list[str]:
     by_node: dict[str, int] = {}
     for part in workload.placement:
         by_node[part.node] = by_node.get(part.node, 0) + len(part.gpus)
-    shown = [f"{node} ({gpus})" for node, gpus in list(by_node.items())[:4]]
-    if len(by_node) > 4:
-        shown.append(f"{len(by_node) - 4} more nodes")
-    what = "replicas" if workload.kind == "inference" else "job"
-    count = f"{workload.replicas_placed} of {workload.replicas_wanted} {what} placed"
-    where = f" on {', '.join(shown)} GPUs" if shown else ""
-    lines = [_line("placement", f"{workload.layout}{where}, {count}")]
+    shown = [f"{node} ({gpus} GPU{'s' * (gpus != 1)})" for node, gpus in list(by_node.items())[:3]]
+    if len(by_node) > 3:
+        shown.append(f"{len(by_node) - 3} more nodes")
+    count = f"{workload.replicas_placed} of {workload.replicas_wanted} placed"
+    where = f" on {', '.join(shown)}" if shown else ""
+    lines = [_line("placement", f"{workload.layout}{where}; {count}")]
     chosen = workload.chosen
     if chosen is not None:
         lines.append(_line("", f"{chosen.reason}; {chosen.failure_domain}"))
@@ -279,8 +278,8 @@ def _payload(payload: PayloadPlan | Unplanned | None) -> list[str]:
     lines = [
         _line(
             "payload",
-            f"{show(payload.required_rate)} needed ({show(payload.readers)} × {show(payload.size)} in "
-            f"{show(payload.within)}); {links or 'no link known'}",
+            f"{show(payload.required_rate)} needed ({payload.readers.value:.0f}{MARKS[payload.readers.origin]} × "
+            f"{show(payload.size)} in {show(payload.within)}); {links or 'no link known'}",
         )
     ]
     if payload.cold_start is not None:
@@ -344,9 +343,13 @@ def _cluster(plan: Plan) -> list[str]:
         groups.setdefault((collective.pool, collective.nodes), []).append(collective)
     for (pool, nodes), found in groups.items():
         shown = [c for c in found if c.operation in ("all-reduce", "all-to-all")]
-        said = ", ".join(f"{c.operation} ≤ {show(c.bound)}, reference {show(c.reference)}" for c in shown)
+        said = ", ".join(f"{c.operation} {_at_most(c.bound)}, reference {show(c.reference)}" for c in shown)
         lines.append(_line("busbw", f"{nodes} node{'s' * (nodes != 1)} of {pool}: {said}"))
     return ["cluster", *lines] if lines else []
+
+
+def _at_most(bound: Figure) -> str:
+    return f"≤ {show(bound)}" if math.isfinite(bound.value) else "without bound"
 
 
 def _economics(plan: Plan) -> list[str]:
