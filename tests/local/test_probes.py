@@ -55,7 +55,7 @@ def test_ranks_report_whom_they_met(tmp_path: Path) -> None:
     (tmp_path / "STORE").write_text("object")
     ended = finish(
         start(
-            "reporter", 3, "--store", f"object={tmp_path}", "--store", f"nvme={tmp_path}/none-{{node}}",
+            "reporter", 3, "--stores", json.dumps({"object": {"*": str(tmp_path)}, "nvme": {"n1": f"{tmp_path}/none"}}),
             CLUSTERWRIGHT_NODE="n1", CUDA_VISIBLE_DEVICES="VIRTUAL-0,VIRTUAL-1", CLUSTERWRIGHT_VIRTUAL="1",
         )
     )  # fmt: skip
@@ -66,7 +66,7 @@ def test_ranks_report_whom_they_met(tmp_path: Path) -> None:
         assert seen["stores"]["object"]["label"] == "object"
         assert seen["stores"]["object"]["missing"] == []
         assert not seen["stores"]["nvme"]["visible"]
-        assert seen["stores"]["nvme"]["path"].endswith("none-n1")
+        assert seen["stores"]["nvme"]["path"].endswith("none")
         assert seen["image"] is None
     pids = {m["pid"] for m in ended[0][1][0]["members"]}
     assert len(pids) == 3, "the members are processes, not numbers from the environment"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,46 @@ def test_a_queue_that_takes_no_jobs_is_said(tmp_path: Path) -> None:
         found, _ = run(name, made, placed, tmp_path)
         assert found.outcome is RehearsalOutcome.FAILED
         assert any("other" in text for text in (found.reason, *(c.seen for c in found.checks)))
+
+
+#: Escaped as in a double-quoted YAML scalar.
+HOSTILE = r"""../../a b=c; $(touch x) 'q' \"d\" {node} *"""
+
+
+def test_hostile_names_of_workloads_stores_queues_and_pools_stay_names(tmp_path: Path) -> None:
+    made = parse_architecture(
+        Source(
+            "hostile.yaml",
+            f"""
+apiVersion: clusterwright/v1alpha1
+cluster: small
+pools: {{"{HOSTILE}": {{nodes: n1}}}}
+workloads: {{"{HOSTILE}": {{model: m, queue: "{HOSTILE}", train: {TRAIN}}}}}
+scheduling:
+  engine: slurm
+  queues: {{"{HOSTILE}": {{guarantee: {{"{HOSTILE}": 2}}}}}}
+  retries: {{limit: 1}}
+storage: {{stores: {{"{HOSTILE}": {{kind: file, durable: true}}}}, uses: {{outputs: "{HOSTILE}"}}}}
+""",
+        )
+    )
+    (name,) = made.architecture.workloads
+    assert "$(touch x)" in name
+    workload = replace(planned(name, (0, "n1", 2)), placement=(Assignment(name, 0, name, "n1", (0, 1)),))
+    placed = replace(plan(workload, nodes=("n1",)), pools=(PoolPlan(name, ("n1",), "g", 2, 2, 2),))
+    before = sorted(p.name for p in tmp_path.parent.iterdir())
+    for rehearsal in NAMES:
+        found, _ = run(rehearsal, made, placed, tmp_path)
+        assert found.outcome is RehearsalOutcome.PASSED, found
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(NAMES)
+    assert sorted(p.name for p in tmp_path.parent.iterdir()) == before
+
+
+def test_queues_that_cannot_be_built_are_a_reason_not_to_rehearse(tmp_path: Path) -> None:
+    made = document(f"{{tune: {{model: m, train: {TRAIN}}}}}", queues="{a: {parent: nobody}}")
+    found, _ = run(EXECUTION, made, plan(planned("tune", (0, "n1", 2))), tmp_path)
+    assert found.outcome is RehearsalOutcome.NOT_RUN
+    assert "nobody" in found.reason
 
 
 def test_what_the_plan_cannot_place_is_not_rehearsed_as_if_it_were_there(tmp_path: Path) -> None:

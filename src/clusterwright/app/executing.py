@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from clusterwright.judging.expecting import ExpectedJob
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.evidence import Check, Rehearsal, RehearsalOutcome
 from clusterwright.model.jobs import Job, JobId, JobSpec, JobState
-from clusterwright.probes.reporter import LABEL
+from clusterwright.probes.reporter import EVERYWHERE, LABEL
 
 NAME: Final = "scheduled-execution"
 
@@ -57,29 +58,28 @@ def rehearse_execution(stage: Stage) -> Rehearsal:
     return Rehearsal(NAME, outcome, reason, checks=checks, readings=(reading,))
 
 
-def _make_stores(stage: Stage) -> dict[str, str]:
-    """A directory for every store that a job expects: one for all, or one per node; returns store → path template."""
-    base = stage.directory / "stores"
-    templates = {}
-    for job in stage.expectation.jobs:
-        for store in job.shared_stores:
-            templates[store] = str(base / "shared" / store)
-            _make_store(base / "shared" / store, store)
-        for store in job.node_stores:
-            templates[store] = str(base / "{node}" / store)
-            for node in stage.nodes:
-                _make_store(base / node.name / store, store)
-    return templates
+def _make_stores(stage: Stage) -> dict[str, dict[str, str]]:
+    """A directory for every store that a job expects, one for all nodes or one on each; store → node → path.
+
+    Directories are numbered: a store's name is the user's and need not be a file name.
+    """
+    shared = dict.fromkeys(s for j in stage.expectation.jobs for s in j.shared_stores)
+    local = dict.fromkeys(s for j in stage.expectation.jobs for s in j.node_stores)
+    paths: dict[str, dict[str, str]] = {}
+    for number, store in enumerate((*shared, *local)):
+        places = (EVERYWHERE,) if store in shared else tuple(n.name for n in stage.nodes)
+        paths[store] = {}
+        for place in places:
+            path = stage.directory / "stores" / (place if place != EVERYWHERE else "shared") / str(number)
+            path.mkdir(parents=True, exist_ok=True)
+            (path / LABEL).write_text(store, encoding="utf-8")
+            paths[store][place] = str(path)
+    return paths
 
 
-def _make_store(path: Path, store: str) -> None:
-    path.mkdir(parents=True, exist_ok=True)
-    (path / LABEL).write_text(store, encoding="utf-8")
-
-
-def _placement_spec(job: ExpectedJob, stage: Stage, stores: dict[str, str], release: Path) -> JobSpec:
-    wanted = [f"--store={s}={stores[s]}" for s in (*job.shared_stores, *job.node_stores)]
-    argv = probe_command("reporter", *wanted, "--until", str(release), "--wait", f"{PATIENCE_S:g}")
+def _placement_spec(job: ExpectedJob, stage: Stage, stores: dict[str, dict[str, str]], release: Path) -> JobSpec:
+    wanted = json.dumps({s: stores[s] for s in (*job.shared_stores, *job.node_stores)})
+    argv = probe_command("reporter", "--stores", wanted, "--until", str(release), "--wait", f"{PATIENCE_S:g}")
     others = tuple(n.name for n in stage.nodes if n.name not in job.nodes)
     return replace(probe_spec(job, task_groups(job, argv)), exclude=others)
 

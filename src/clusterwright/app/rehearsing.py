@@ -37,18 +37,18 @@ def rehearse(name: str, architecture: Architecture, plan: Plan, directory: Path,
         NOT_RUN with the reason when the declared cluster cannot be rehearsed here; FAILED when it was tried and
         something did not hold; PASSED only when every check held.
     """
-    stage = Stage(
-        virtual_nodes(architecture, plan), queue_tree(architecture), expect_jobs(architecture, plan), directory, tell
-    )
-    reason = why_not_here(stage)
-    if reason:
-        return not_run(name, reason)
     began_s = time.monotonic()
     try:
+        nodes, tree = virtual_nodes(architecture, plan), queue_tree(architecture)
+        stage = Stage(nodes, tree, expect_jobs(architecture, plan), directory, tell)
+        reason = why_not_here(stage)
+        if reason:
+            return not_run(name, reason)
         clear(directory)
-        found = (
-            executing.rehearse_execution(stage) if name == executing.NAME else losing.rehearse_loss(architecture, stage)
-        )
+        if name == executing.NAME:
+            found = executing.rehearse_execution(stage)
+        else:
+            found = losing.rehearse_loss(architecture, stage)
     except (Interrupted, KeyboardInterrupt):
         _stop_whatever_runs(directory)
         raise

@@ -1,9 +1,10 @@
 """Report what one rank sees: node, devices, the other ranks, the stores. One line of JSON on standard output.
 
-    python -P -m clusterwright.probes.reporter [--store NAME=PATH]… [--until FILE] [--wait S]
+    python -P -m clusterwright.probes.reporter [--stores JSON] [--until FILE] [--wait S]
 
-A `{node}` in a PATH stands for the node's name: a node's own disk. With `--until` the rank holds its devices until that
-file exists, so that two jobs cannot be given one device after the other and look as if they had one each.
+JSON maps the name of a store to its path on each node, or on every node under the name `*`: {"nvme": {"n1": "/x"}}.
+With `--until` the rank holds its devices until that file exists, so that two jobs cannot be given one device after the
+other and look as if they had one each.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from clusterwright.probes.meeting import Meeting, MeetingFailed, Seat
 
 #: A file of this name in a store says which store it is.
 LABEL: Final = "STORE"
+#: The key of a path that holds on every node.
+EVERYWHERE: Final = "*"
 #: Seconds between two looks for the file that releases the rank.
 LOOK_S: Final = 0.05
 
@@ -63,33 +66,31 @@ def look_for_marks(path: Path, marks: list[str]) -> list[str]:
     return [m for m in marks if not (path / f"seen-by-{m}").is_file()]
 
 
-def report(stores: dict[str, str], wait_s: float) -> dict[str, Any]:
+def report(stores: dict[str, dict[str, str]], wait_s: float) -> dict[str, Any]:
     """Everything this rank sees, with what the other ranks said when they met."""
     environment = dict(os.environ)
     seen = look_around(environment)
-    paths = {name: Path(template.replace("{node}", seen["node"])) for name, template in stores.items()}
-    mark = f"{seen['job']}-{seen['rank']}"
+    mark = f"{environment.get('CLUSTERWRIGHT_JOB', '')}-{seen['rank']}"
+    paths = {n: Path(p.get(seen["node"], p.get(EVERYWHERE, ""))) for n, p in stores.items()}
     seen["stores"] = {name: look_at_store(path, name, mark) for name, path in paths.items()}
     try:
         with Meeting(Seat.of_environment(environment), wait_s) as meeting:
             said = meeting.exchange({k: seen[k] for k in ("rank", "node", "devices", "pid")} | {"mark": mark})
     except MeetingFailed as error:
         return seen | {"members": [], "meeting": str(error)}
-    for name, template in stores.items():
-        if "{node}" not in template:
-            seen["stores"][name]["missing"] = look_for_marks(paths[name], [s["mark"] for s in said])
+    for name in (n for n, p in stores.items() if EVERYWHERE in p):
+        seen["stores"][name]["missing"] = look_for_marks(paths[name], [s["mark"] for s in said])
     return seen | {"members": said, "meeting": ""}
 
 
 def main(argv: list[str]) -> int:
     """Entry point; exit code 1 when the ranks did not meet or were not released in time."""
     parser = argparse.ArgumentParser(prog="clusterwright.probes.reporter", description=__doc__)
-    parser.add_argument("--store", action="append", default=[], metavar="NAME=PATH")
+    parser.add_argument("--stores", type=json.loads, default={}, metavar="JSON")
     parser.add_argument("--until", type=Path, metavar="FILE")
     parser.add_argument("--wait", type=float, default=60.0, metavar="S")
     arguments = parser.parse_args(argv)
-    stores = dict(s.partition("=")[::2] for s in arguments.store)
-    seen = report(stores, arguments.wait)
+    seen = report(arguments.stores, arguments.wait)
     sys.stdout.write(json.dumps(seen) + "\n")
     sys.stdout.flush()
     if seen["meeting"]:
