@@ -33,7 +33,9 @@ def node_in_two_pools(subject: Subject) -> Iterator[Hit]:
                 shared.setdefault(first[node], []).append(node)
             first.setdefault(node, name)
         for other, nodes in shared.items():
-            yield Hit(f"pools.{name}.nodes", f"{fold(nodes)} ({len(nodes)} nodes) are in pools {other} and {name}")
+            yield Hit(
+                f"pools.{name}.nodes", f"pools {other} and {name} share {len(nodes)} of their nodes: {fold(nodes)}"
+            )
 
 
 @_TABLE.rule(

@@ -51,7 +51,7 @@ def ceiling(subject: Subject, requirement: Requirement) -> Ceiling | str:
     if operation is None:
         return "the operation (all-reduce, all-gather, reduce-scatter, all-to-all)"
     if operation not in COLLECTIVES:
-        return f"a ceiling for {operation}, which this version does not have"
+        return f"a formula for {operation}, which this version lacks"
     pool = pool_of(subject, requirement)
     planned = next((p for p in subject.plan.pools if p.name == pool), None)
     if pool is None or planned is None:
@@ -114,7 +114,7 @@ def floor_unattainable(subject: Subject) -> Iterator[Hit]:
         if requirement.metric in ("busbw", "algbw") and requirement.at_least is not None:
             found = ceiling(subject, requirement)
             if isinstance(found, str):
-                yield undecided(path, f"the ceiling of {name}: {found} is missing")
+                yield undecided(path, f"the ceiling of {name} needs {found}")
             elif (asked := _busbw(requirement, found.ranks)) > found.bound:
                 what = f"{requirement.conditions.operation} over {found.ranks:g} GPUs"
                 yield Hit(

@@ -318,7 +318,10 @@ def no_failure_capacity(subject: Subject) -> Iterator[Hit]:
             yield undecided(path, f"what {planned.name} carries after a loss ({reason or 'it is not planned'})")
             continue
         scenario = next((loss for loss in losses if loss.nodes_lost == lost), None)
-        if scenario is None:
+        nodes = sum(pool.node_count for pool in subject.pools_of(planned.name).values())
+        if lost >= nodes:
+            yield Hit(path, f"with {lost} of {nodes} nodes lost nothing is left that carries {planned.name}")
+        elif scenario is None:
             yield undecided(path, f"a plan of losing {survive}; {len(losses)} scenarios are planned")
         elif scenario.capacity is None and workload.serve is not None and scenario.surviving > 0:
             yield undecided(

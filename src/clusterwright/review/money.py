@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.lib.figures import Origin
-from clusterwright.lib.quantities import Quantity
+from clusterwright.lib.quantities import CURRENCIES, Quantity
 from clusterwright.model.economics import Economics
 from clusterwright.model.findings import Severity
 from clusterwright.plan.results import ServicePlan, TrainingPlan, Unplanned
@@ -346,8 +346,9 @@ def price_off(subject: Subject) -> Iterator[Hit]:
             continue
         low, high = min(p.low.value for p in snapshots), max(p.high.value for p in snapshots)
         if not low / 2 <= pool.price.value <= high * 2:
-            unit = "GPU-h"
-            message = f"{pool.price} for {gpu.name}; published are {low * 3600:.2f} to {high * 3600:.2f} per {unit}"
+            sign = CURRENCIES.get(pool.price.currency, "")
+            known = f"{sign}{low * 3600:.2f} to {sign}{high * 3600:.2f}/GPU-h"
+            message = f"{pool.price} for {gpu.name}; published are {known}"
             yield Hit(f"pools.{name}.price", message)
 
 

@@ -99,7 +99,7 @@ _ABILITIES: Final = {"drivers": "drivers", "scheduler_policy": "the scheduler"}
     source=_ADVICE,
 )
 def nobody_operates(subject: Subject) -> Iterator[Hit]:
-    """A self-managed cluster has nobody for drivers, scheduler, storage or network."""
+    """A self-managed cluster has nobody for two or more of drivers, scheduler, storage and network."""
     owners, cluster = subject.architecture.owners, subject.architecture.cluster
     if cluster.delivery not in (None, "self-managed") or (cluster.delivery is None and subject.stage == "quote"):
         return
@@ -107,7 +107,7 @@ def nobody_operates(subject: Subject) -> Iterator[Hit]:
         words for duty, words in _ABILITIES.items() if owners.duties is None or getattr(owners.duties, duty) is None
     ]
     open_points += [area for area in ("storage", "network") if not owners.of(area)]
-    if len(open_points) > 1 or (open_points and cluster.delivery == "self-managed"):
+    if len(open_points) > 1:  # of a single one its own rule speaks
         kind = cluster.delivery or "delivery unsaid"
         yield Hit("owners.duties", f"{kind}, and nobody is named for {listed(open_points)}")
 

@@ -25,10 +25,15 @@ _SOURCE: Final = "Clusterwright: a contract is compared with the design"
     stages=ACCEPT,
 )
 def contract_missing(subject: Subject) -> Iterator[Hit]:
-    """Capacity is rented or reserved and no promise is written down."""
+    """Capacity is rented or reserved and no promise, or only a part of one, is written down."""
     rented = [n for n, p in subject.gpu_pools.items() if p.ownership in ("rented", "reserved")]
-    if rented and subject.architecture.contract is None:
+    contract = subject.architecture.contract
+    if rented and contract is None:
         yield Hit("contract", f"pool {listed(rented)} is rented and the file holds no contract")
+    elif rented:
+        for field in ("nodes", "gpu", "nics", "topology", "availability", "replacement_within", "term"):
+            if getattr(contract, field) is None:
+                yield Hit(f"contract.{field}", f"the contract says nothing about {field}")
 
 
 @_TABLE.rule(

@@ -109,9 +109,7 @@ def _supply(unplanned: Unplanned) -> str:
 
 def _slow_message(name: str, payload: PayloadPlan, link: LinkPlan) -> str:
     need = f"{payload.readers.value:g} readers × {payload.size} in {payload.within}"
-    return (
-        f"{name} needs {need} = {payload.required_rate}; {link.path.rpartition('.')[2]} ({link.kind}) gives {link.rate}"
-    )
+    return f"{name} needs {need} = {payload.required_rate}; the {link.kind} ({link.path}) gives {link.rate}"
 
 
 @_TABLE.rule(

@@ -191,13 +191,13 @@ def engine_version_missing(subject: Subject) -> Iterator[Hit]:
     Severity.ERROR,
     50,
     why="The kubelet's and the container runtime's versions have support ranges of their own.",
-    satisfy="declare kubelet, containerd and, on GPU nodes, container_toolkit in the profile",
+    satisfy="declare kubelet and containerd; on GPU nodes container_toolkit, on others os and kernel",
     example="profiles: {gpu-node: {containerd: 2.3.6, container_toolkit: 1.19.0, kubelet: 1.36.2, ...}}",
     source=PRACTICE,
     stages=BUILD,
 )
 def node_runtime_missing(subject: Subject) -> Iterator[Hit]:
-    """The profile of a Kubernetes pool lacks kubelet, containerd or the container toolkit."""
+    """The profile of a Kubernetes pool lacks kubelet, containerd, container toolkit or operating system."""
     seen = set[str]()
     for name, pool in subject.pools.items():
         profile = subject.profile(name)
@@ -205,7 +205,9 @@ def node_runtime_missing(subject: Subject) -> Iterator[Hit]:
             continue
         gpu = subject.gpu(name)
         fields = ["containerd", "kubelet"]
-        if name in subject.gpu_pools and not (gpu is not None and gpu.vendor == "amd"):
+        if name not in subject.gpu_pools:
+            fields += ["os", "kernel"]  # of GPU pools driver-stack-missing asks for them
+        elif not (gpu is not None and gpu.vendor == "amd"):
             fields.append("container_toolkit")
         for field in fields:
             path = f"software.profiles.{pool.software}.{field}"
