@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clusterwright.app.running import ClusterHandle, connect, start_cluster, stop
+from clusterwright.app.running import ClusterHandle, connect, real_nodes, start_cluster, stop
 from clusterwright.engines.local.client import LocalEngine
+from clusterwright.engines.local.gpus import discover_gpus
 from clusterwright.engines.local.identities import Identity, alive, read_identity, read_stat, send_signal
 from clusterwright.engines.local.layout import Layout
 from clusterwright.lib.errors import Unavailable
@@ -25,6 +27,15 @@ from .test_chaos import within
 pytestmark = pytest.mark.local
 
 TWO = [NodeSpec("n1", 2, "h100"), NodeSpec("n2", 2, "h100")]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterHandle]:
+    """A cluster for tests that kill none of its own processes and end their jobs."""
+    directory = tmp_path_factory.mktemp("shared")
+    with start_cluster(directory / "state", TWO, stop_grace_s=1.0) as handle:
+        yield handle
+    assert processes_naming(str(directory)) == {}
 
 
 def python(code: str, *arguments: str) -> tuple[str, ...]:
@@ -161,11 +172,11 @@ def test_a_control_plane_that_was_stopped_blames_no_agent(tmp_path: Path) -> Non
         assert [e.kind for e in engine.events() if e.kind == "node_lost"] == []
 
 
-def test_a_killed_shim_ends_the_attempt_and_leaves_nothing(cluster: ClusterHandle, tmp_path: Path) -> None:
+def test_a_killed_shim_ends_the_attempt_and_leaves_nothing(shared: ClusterHandle, tmp_path: Path) -> None:
     marker = str(tmp_path / "marker")
     code = "import os, sys, time\nif os.fork() == 0: os.setsid(); os.execve(sys.executable, [sys.executable, '-c', "
     code += "'import time; time.sleep(600)', sys.argv[1]], {})\ntime.sleep(600)"
-    engine = cluster.engine
+    engine = shared.engine
     job = engine.submit(spec(python(code, marker)))
     shim = running(engine, job).attempts[0].ranks[0]
     within(20, lambda: len(processes_naming(marker)) == 3, "shim, rank and nameless child")
@@ -176,16 +187,16 @@ def test_a_killed_shim_ends_the_attempt_and_leaves_nothing(cluster: ClusterHandl
     assert processes_naming(marker) == {}
 
 
-def test_children_left_running_by_a_success_are_cleared(cluster: ClusterHandle, tmp_path: Path) -> None:
+def test_children_left_running_by_a_success_are_cleared(shared: ClusterHandle, tmp_path: Path) -> None:
     marker = str(tmp_path / "marker")
     code = "import os, time\nif os.fork() == 0: os.setsid(); time.sleep(600)"
-    ended = cluster.engine.wait(cluster.engine.submit(spec(python(code, marker))), timeout_s=60)
+    ended = shared.engine.wait(shared.engine.submit(spec(python(code, marker))), timeout_s=60)
     assert ended.state is JobState.SUCCEEDED
     assert processes_naming(marker) == {}
 
 
-def test_two_jobs_never_run_in_one_checkpoint_directory(cluster: ClusterHandle, tmp_path: Path) -> None:
-    engine = cluster.engine
+def test_two_jobs_never_run_in_one_checkpoint_directory(shared: ClusterHandle, tmp_path: Path) -> None:
+    engine = shared.engine
     first = engine.submit(spec(SLEEP, checkpoint_dir=str(tmp_path / "ckpt")))
     running(engine, first)
     second = engine.submit(spec(python("pass"), checkpoint_dir=str(tmp_path / "x" / ".." / "ckpt")))
@@ -196,37 +207,39 @@ def test_two_jobs_never_run_in_one_checkpoint_directory(cluster: ClusterHandle, 
     assert ended.attempts[0].epoch > engine.job(first).attempts[0].epoch
 
 
-def test_a_checkpoint_directory_that_cannot_be_made_is_a_setup_failure(cluster: ClusterHandle, tmp_path: Path) -> None:
+def test_a_checkpoint_directory_that_cannot_be_made_is_a_setup_failure(shared: ClusterHandle, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    job = cluster.engine.submit(spec(SLEEP, checkpoint_dir=str(tmp_path / "file" / "ckpt")))
-    ended = cluster.engine.wait(job, timeout_s=60)
+    job = shared.engine.submit(spec(SLEEP, checkpoint_dir=str(tmp_path / "file" / "ckpt")))
+    ended = shared.engine.wait(job, timeout_s=60)
     assert (ended.state, ended.cause) == (JobState.FAILED, Cause.SETUP)
     assert str(tmp_path / "file") in ended.detail
 
 
-def test_requeue_preempts_and_the_job_runs_again(cluster: ClusterHandle) -> None:
-    job = cluster.engine.submit(spec(SLEEP))
-    running(cluster.engine, job)
-    cluster.engine.requeue(job)
-    again = running(cluster.engine, job, attempt=2)
+def test_requeue_preempts_and_the_job_runs_again(shared: ClusterHandle) -> None:
+    job = shared.engine.submit(spec(SLEEP))
+    running(shared.engine, job)
+    shared.engine.requeue(job)
+    again = running(shared.engine, job, attempt=2)
     assert again.attempts[0].end is AttemptEnd.PREEMPTED
     assert again.restarts == 0
+    shared.engine.cancel(job)
+    assert shared.engine.wait(job, timeout_s=60).state is JobState.CANCELLED
 
 
-def test_a_held_job_waits_until_it_is_released(cluster: ClusterHandle) -> None:
-    job = cluster.engine.submit(spec(python("pass"), held=True))
-    assert [b.kind for b in cluster.engine.why(job)] == [BlockerKind.HELD]
-    cluster.engine.hold(job, False)
-    assert cluster.engine.wait(job, timeout_s=60).state is JobState.SUCCEEDED
+def test_a_held_job_waits_until_it_is_released(shared: ClusterHandle) -> None:
+    job = shared.engine.submit(spec(python("pass"), held=True))
+    assert [b.kind for b in shared.engine.why(job)] == [BlockerKind.HELD]
+    shared.engine.hold(job, False)
+    assert shared.engine.wait(job, timeout_s=60).state is JobState.SUCCEEDED
 
 
 ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
-def test_a_rank_sees_what_torchrun_would_set(cluster: ClusterHandle) -> None:
+def test_a_rank_sees_what_torchrun_would_set(shared: ClusterHandle) -> None:
     import json
 
-    engine = cluster.engine
+    engine = shared.engine
     job = engine.wait(
         engine.submit(spec(python(ENVIRONMENT), count=2, gpus=2, env={"RANK": "9", "A": "é=b"})), timeout_s=60
     )
@@ -281,9 +294,9 @@ def test_jobs_that_run_when_the_cluster_stops_run_again_at_the_next_start(tmp_pa
         assert again.attempts[1].epoch > again.attempts[0].epoch
 
 
-def test_a_second_cluster_in_one_directory_is_refused(cluster: ClusterHandle) -> None:
+def test_a_second_cluster_in_one_directory_is_refused(shared: ClusterHandle) -> None:
     with pytest.raises(Unavailable, match="already up"):
-        start_cluster(cluster.state_dir, TWO)
+        start_cluster(shared.state_dir, TWO)
 
 
 def test_after_the_loss_of_the_supervisor_everything_is_taken_over(tmp_path: Path) -> None:
@@ -332,10 +345,10 @@ def test_a_start_that_cannot_succeed_leaves_nothing(tmp_path: Path) -> None:
     assert processes_naming(str(tmp_path)) == {}
 
 
-def test_a_bad_request_does_not_hurt_the_control_plane(cluster: ClusterHandle) -> None:
+def test_a_bad_request_does_not_hurt_the_control_plane(shared: ClusterHandle) -> None:
     from clusterwright.engines.local import wire
 
-    plane = read_identity(Layout(cluster.state_dir), "controlplane")
+    plane = read_identity(Layout(shared.state_dir), "controlplane")
     for junk in (
         b"not json\n",
         b"[]\n",
@@ -343,12 +356,12 @@ def test_a_bad_request_does_not_hurt_the_control_plane(cluster: ClusterHandle) -
         b'{"type": "submit", "spec": {}, "token": ""}\n',
         b"\xff\n",
     ):
-        connection = wire.connect(cluster.state_dir / "run" / "cp.sock", timeout_s=5)
+        connection = wire.connect(shared.state_dir / "run" / "cp.sock", timeout_s=5)
         connection.sendall(junk)
         connection.recv(65536)
         connection.close()
-    assert [n.up for n in cluster.engine.nodes()] == [True, True]
-    assert read_identity(Layout(cluster.state_dir), "controlplane") == plane
+    assert [n.up for n in shared.engine.nodes()] == [True, True]
+    assert read_identity(Layout(shared.state_dir), "controlplane") == plane
 
 
 def zombies() -> list[int]:
@@ -365,3 +378,20 @@ def test_stopping_leaves_no_zombie_behind(tmp_path: Path) -> None:
     with start_cluster(tmp_path / "state", TWO):
         pass
     assert zombies() == before
+
+
+def test_a_working_directory_that_is_not_there_is_a_setup_failure(shared: ClusterHandle, tmp_path: Path) -> None:
+    job = shared.engine.submit(spec(SLEEP, workdir=str(tmp_path / "gone")))
+    ended = shared.engine.wait(job, timeout_s=60)
+    assert (ended.state, ended.cause) == (JobState.FAILED, Cause.SETUP)
+    assert str(tmp_path / "gone") in ended.detail
+
+
+def test_this_machines_own_gpus_make_one_node_and_none_make_none() -> None:
+    gpus = discover_gpus()
+    if gpus:
+        (node,) = real_nodes()
+        assert (node.gpus, node.virtual) == (len(gpus), False)
+    else:
+        with pytest.raises(Unavailable, match="declare virtual nodes with --nodes"):
+            real_nodes()

@@ -49,6 +49,8 @@ from clusterwright.queueing.states import Start
 TICK_S: Final = 0.5
 #: The same while a disconnected agent's process is watched for its end.
 WATCH_S: Final = 0.02
+#: Reasons older than this are evaluated again when somebody asks.
+REASONS_S: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -83,6 +85,8 @@ class ControlPlane:
         self._seen: dict[str, float] = {}
         self._fencer = Fencer(layout, config.cluster, lambda job: self.jobs[job], self._on_fenced)
         self._last_tick = clock.monotonic_s()
+        self._undecided = True
+        self._decided_at_s = 0.0
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -97,6 +101,7 @@ class ControlPlane:
         self.last_seq = self.store.commit(jobs=[c.job for c in changed], nodes=nodes, events=history)
         self.jobs.update({c.job.id: c.job for c in changed})
         self.nodes.update({n.spec.name: n for n in nodes})
+        self._undecided |= bool(changed or nodes)
         self.changed.set()
         self.changed = asyncio.Event()
         self.wake.set()
@@ -179,10 +184,12 @@ class ControlPlane:
 
     def why(self, job: Job) -> tuple[Blocker, ...]:
         """Why the job does not run now; empty when it runs or has ended."""
+        now = self.clock.now_s()
         if job.state is JobState.PENDING:
+            self._undecided |= now - self._decided_at_s > REASONS_S
             self.schedule()
             job = self.jobs[job.id]
-        now, attempt = self.clock.now_s(), job.active
+        attempt = job.active
         if job.state is JobState.PENDING:
             return self.blockers.get(job.id) or (
                 Blocker(BlockerKind.HELD, "the cluster is stopping and starts nothing", evaluated_at_s=now),
@@ -193,9 +200,11 @@ class ControlPlane:
 
     def schedule(self) -> None:
         """Start what can start; remember why the rest waits."""
-        if self.stopping:
-            return
         now = self.clock.now_s()
+        waits_over = any(self._decided_at_s < j.not_before_s <= now for j in self.jobs.values())
+        if self.stopping or not (self._undecided or waits_over):
+            return
+        self._undecided, self._decided_at_s = False, now
         decisions = decide(queue_state(self.jobs.values(), self.nodes.values(), self.config.tree, now))
         for start in decisions.starts:
             self._begin(self.jobs[start.id], start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,21 +65,28 @@ def own_identity() -> Identity:
 
 
 def send_signal(identity: Identity, number: signal.Signals) -> bool:
-    """Signal exactly this process; False when it is gone or not ours to signal. Never reaches a reused pid."""
+    """Signal exactly this process; False when it is gone or not ours to signal.
+
+    A reused pid is never reached where the kernel has pidfds (Linux 5.3); elsewhere the check comes just before.
+    """
     try:
         handle = os.pidfd_open(identity.pid)
-    except (ProcessLookupError, OSError):
+    except ProcessLookupError:
         return False
+    except OSError:  # no pidfd before Linux 5.3, and some container profiles forbid it
+        return alive(identity) and _signalled(lambda: os.kill(identity.pid, number))
     try:
-        if not alive(identity):
-            return False
-        signal.pidfd_send_signal(handle, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    else:
-        return True
+        return alive(identity) and _signalled(lambda: signal.pidfd_send_signal(handle, number))
     finally:
         os.close(handle)
+
+
+def _signalled(send: Callable[[], None]) -> bool:
+    try:
+        send()
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 def write_identity(layout: Layout, process: str, **more: object) -> Identity:
