@@ -34,7 +34,16 @@ def parse_architecture(*sources: Source, overrides: Sequence[str] = ()) -> Docum
         InvalidInput: with every problem found and its place. Faults of YAML are reported before faults of content:
             a text that cannot be read has none.
     """
-    tree = override_tree(merge_trees(_read_trees(sources)), overrides)
+    return parse_trees(_read_trees(sources), sources, overrides)
+
+
+def parse_trees(trees: Sequence[MappingNode], sources: Sequence[Source], overrides: Sequence[str] = ()) -> Document:
+    """The second half of `parse_architecture`: trees of `read_tree`, one per source, as an architecture.
+
+    Raises:
+        InvalidInput: with every problem of content found and its place.
+    """
+    tree = override_tree(merge_trees(trees), overrides)
     data, places, keys = _spread(tree, sources)
     problems = _secrets(sources, overrides, places) + _version_problems(data, places)
     hidden = {(p.place.file, p.place.line) for p in problems}
@@ -52,7 +61,7 @@ def _read_trees(sources: Sequence[Source]) -> list[MappingNode]:
     trees, problems = list[MappingNode](), list[Problem]()
     for source in sources:
         try:
-            trees.append(_read_tree(source))
+            trees.append(read_tree(source))
         except InvalidInput as error:
             problems.extend(error.problems)
     if problems:
@@ -62,7 +71,12 @@ def _read_trees(sources: Sequence[Source]) -> list[MappingNode]:
     return trees
 
 
-def _read_tree(source: Source) -> MappingNode:
+def read_tree(source: Source) -> MappingNode:
+    """The first half of `parse_architecture`: one text as a tree of sections with places.
+
+    Raises:
+        InvalidInput: with every fault of YAML found and its place.
+    """
     node = read_nodes(source)
     start = Place(source.name, 1, 1)
     hint = f"begin with `{_VERSION_KEY}: {API_VERSION}`"
