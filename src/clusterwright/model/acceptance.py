@@ -1,9 +1,7 @@
 """Acceptance: requirements, who accepts, and under which conditions a measurement counts."""
 
-from __future__ import annotations
-
 import math
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
@@ -59,8 +57,8 @@ class Requirement(Section):
     equals: Any = Field(
         default=None, description="exact value: a number, true or false, or text", json_schema_extra=_THRESHOLD
     )
-    scope: Scope = Field(default=Scope(), description="what the claim is about")
-    conditions: Conditions = Field(default=Conditions(), description="what must hold while it is measured")
+    scope: Scope = Field(default_factory=Scope, description="what the claim is about")
+    conditions: Conditions = Field(default_factory=Conditions, description="what must hold while it is measured")
     source: Text | None = Field(default=None, description="where the threshold comes from")
     max_age: Duration | None = Field(default=None, description="after which evidence is stale")
     required: bool = Field(default=True, description="false for a claim that is reported but does not decide")
@@ -84,7 +82,7 @@ class Requirement(Section):
         return value if metric is None or value is None else _read_threshold(value, metric.kind)
 
     @model_validator(mode="after")
-    def _one_comparison(self) -> Requirement:
+    def _one_comparison(self) -> Self:
         given = [k for k in ("at_least", "at_most", "equals") if getattr(self, k) is not None]
         if len(given) != 1:
             found = " and ".join(given) or "none"

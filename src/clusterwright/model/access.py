@@ -1,7 +1,5 @@
 """Access (security) and observability."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The architecture: one value for the whole file."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict
@@ -45,7 +43,7 @@ class Architecture(Section):
     cluster: Annotated[Cluster, BeforeValidator(_named, json_schema_input_type=Cluster | Text)] = Field(
         description="name and site; a plain name is short for {name: …}"
     )
-    owners: Owners = Field(default=Owners(), description="who answers for what")
+    owners: Owners = Field(default_factory=Owners, description="who answers for what")
     workloads: dict[str, Workload] = Field(default_factory=dict, description="what must run, by name")
     pools: dict[str, Pool] = Field(default_factory=dict, description="nodes by name; nodes of one pool are alike")
     fabric: Fabric | None = Field(default=None, description="networks")

@@ -1,7 +1,5 @@
 """Economics: what a unit of accepted work costs here and in the alternatives; the provider's promise."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Fabric: physical networks and the roles they carry."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, Strict

@@ -1,7 +1,5 @@
 """Pools: nodes of one shape with one software profile."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

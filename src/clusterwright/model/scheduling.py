@@ -1,7 +1,5 @@
 """Scheduling: the engine and how capacity is shared."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -3,8 +3,6 @@
 Strict: `"8"`, `8.0` and `true` are not the whole number 8, and `yes` is not `true`. Infinity and NaN are no values.
 """
 
-from __future__ import annotations
-
 from pydantic import BaseModel, ConfigDict
 
 
@@ -14,6 +12,7 @@ class Section(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
+        defer_build=True,  # built once as parts of Architecture, not also one by one
         strict=True,
         allow_inf_nan=False,
         populate_by_name=True,

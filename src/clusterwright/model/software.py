@@ -1,7 +1,5 @@
 """Software: exact versions by profile, images, lifecycle."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from clusterwright.model.section import Section

@@ -1,7 +1,5 @@
 """Storage: stores, what they hold, and the way between them."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,12 +1,19 @@
-"""Field types of the file: text with a unit in, `Quantity` out, and back to the text as written."""
+"""Field types of the file: text with a unit in, `Quantity` out, and back to the text as written.
+
+Each type is one marker that holds its finished schema: put together from the library's parts (a validator, a serializer
+and so on) it would be put together again for each of the 370 fields, at every start.
+"""
 
 from __future__ import annotations
 
 import re
+from copy import copy
+from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, Strict, WithJsonSchema
+from pydantic import Strict
+from pydantic_core import core_schema
 
 from clusterwright.lib.hostlists import HostlistError, expand
 from clusterwright.lib.quantities import KINDS, Quantity, UnitError, format_base, is_kind, parse_kind
@@ -43,8 +50,25 @@ def read_quantity(value: Any, *kinds: str) -> Quantity:
     return quantity
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Type:
+    """How a value of the file is read, and what an editor is told about it."""
+
+    core: core_schema.CoreSchema
+    json: dict[str, Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return copy(self.core)  # the library writes into what it gets
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return dict(self.json)
+
+
 #: How a quantity begins: a currency or a sign, then a number.
 _QUANTITY: Final = r"^\s*[$€£]?\s*[+-]?[0-9.]"
+
+
+_AS_TEXT: Final = core_schema.plain_serializer_function_ser_schema(str, return_schema=core_schema.str_schema())
 
 
 def _measured_in(*kinds: str, least: float = 0.0, most: float = LARGEST, whole: bool = False) -> Any:
@@ -68,7 +92,9 @@ def _measured_in(*kinds: str, least: float = 0.0, most: float = LARGEST, whole: 
         "examples": examples,
         "pattern": _QUANTITY,
     }
-    return Annotated[Quantity, PlainValidator(read), PlainSerializer(str, return_type=str), WithJsonSchema(schema)]
+    return Annotated[
+        Quantity, _Type(core_schema.no_info_plain_validator_function(read, serialization=_AS_TEXT), schema)
+    ]
 
 
 Bytes = _measured_in("bytes", least=1)
@@ -109,8 +135,10 @@ def _read_hosts(value: Any) -> tuple[str, ...]:
 
 Hosts = Annotated[
     tuple[str, ...],
-    PlainValidator(_read_hosts),
-    WithJsonSchema({"type": "string", "description": "host list", "examples": ["gpu-[001-008]"]}),
+    _Type(
+        core_schema.no_info_plain_validator_function(_read_hosts),
+        {"type": "string", "description": "host list", "examples": ["gpu-[001-008]"]},
+    ),
 ]
 
 
@@ -123,7 +151,11 @@ def _read_text(value: Any) -> Any:
 
 #: Free text, never empty. A number written without quotes keeps its digits (`1.30` stays `1.30`).
 Text = Annotated[
-    str, BeforeValidator(_read_text), WithJsonSchema({"type": ["string", "number"], "minLength": 1, "pattern": r"\S"})
+    str,
+    _Type(
+        core_schema.no_info_before_validator_function(_read_text, core_schema.str_schema(strict=True)),
+        {"type": ["string", "number"], "minLength": 1, "pattern": r"\S"},
+    ),
 ]
 #: A list of names, written as a YAML list.
 Texts = Annotated[tuple[Text, ...], Strict(False)]
@@ -146,11 +178,19 @@ _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 #: A calendar day, written 2026-12-31.
 Day = Annotated[
     date,
-    PlainValidator(_read_day),
-    WithJsonSchema({"type": "string", "format": "date", "description": "day", "examples": ["2026-12-31"]}),
+    _Type(
+        core_schema.no_info_plain_validator_function(_read_day),
+        {"type": "string", "format": "date", "description": "day", "examples": ["2026-12-31"]},
+    ),
 ]
 
+
+def _whole_number(least: int, most: int = 1_000_000_000) -> _Type:
+    core = core_schema.int_schema(ge=least, le=most, strict=True)
+    return _Type(core, {"type": "integer", "minimum": least, "maximum": most})
+
+
 #: Plain numbers. No cluster has a billion of anything that is counted here.
-Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
-Whole = Annotated[int, Field(ge=0, le=1_000_000_000)]
-Priority = Annotated[int, Field(ge=-1_000_000_000, le=1_000_000_000)]
+Count = Annotated[int, _whole_number(1)]
+Whole = Annotated[int, _whole_number(0)]
+Priority = Annotated[int, _whole_number(-1_000_000_000)]

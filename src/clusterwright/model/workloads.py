@@ -1,7 +1,5 @@
 """Workloads: what must run, at which scale, with which targets."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, Strict
