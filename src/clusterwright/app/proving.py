@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import signal
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from clusterwright import __version__
+from clusterwright.app.interrupting import Stop
 from clusterwright.app.judging import judge_document
 from clusterwright.app.loading import load_catalogue, load_document
-from clusterwright.app.rehearsing import NAMES, not_run, rehearse
+from clusterwright.app.rehearsing import NAMES, clear, not_run, rehearse
 from clusterwright.files.inputs import read_source
 from clusterwright.files.locks import owned_directory
 from clusterwright.files.outputs import write_text
@@ -91,7 +89,7 @@ class _Run:
     started: datetime
     began_s: float
     progress: Progress
-    stop: _Stop
+    stop: Stop
     plan: Plan | None = None
     review: Review | None = None
     rehearsals: list[Rehearsal] = field(default_factory=list)
@@ -127,7 +125,7 @@ def prove(request: Request, progress: Progress) -> Proven:
         Unavailable: when another run owns the directory, or the report cannot be written.
         Interrupted: when that happened before there was anything to report.
     """
-    with _Stop() as stop:
+    with Stop() as stop:
         started, began_s = datetime.now(UTC), time.monotonic()
         progress.begin("load")
         document = load_document(request.files, request.overrides)
@@ -165,45 +163,6 @@ def safe_name(name: str) -> str:
     return plain[:100] or "cluster"
 
 
-class _Stop:
-    """Turns the first SIGINT or SIGTERM into `Interrupted` and ignores the next: cleaning up is not interrupted.
-
-    Outside the main thread Python allows no handler, so nothing changes there.
-    """
-
-    _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM)
-
-    def __init__(self) -> None:
-        self.reason = ""
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            self._before = {n: signal.getsignal(n) for n in self._NUMBERS}
-            for number in self._NUMBERS:
-                signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def ignore_more(self) -> None:
-        """From now on nothing is interrupted."""
-        for number in self._before:
-            signal.signal(number, signal.SIG_IGN)
-
-    def check(self) -> None:
-        """Raise what came while Python had to swallow it: in a finaliser an exception is only printed."""
-        if self.reason:
-            raise Interrupted(self.reason)
-
-    def _on_signal(self, number: int, _: FrameType | None) -> None:
-        self.ignore_more()
-        self.reason = f"stopped by {signal.Signals(number).name}"
-        raise Interrupted(self.reason)
-
-
 def _digest_inputs(document: Document, request: Request) -> tuple[tuple[str, str], ...]:
     """What the result follows from: the merged file, the program with its catalogue, catalogues of one's own."""
     own = [(f"catalogue {path}", _digest(read_source(path).text)) for path in request.catalogues]
@@ -217,7 +176,11 @@ def _digest(text: str) -> str:
 def _describe_document(document: Document) -> str:
     architecture = document.architecture
     nodes = sum(p.node_count for p in architecture.pools.values())
-    return f"{architecture.cluster.name}: {len(architecture.workloads)} workloads, {nodes} nodes"
+    return f"{architecture.cluster.name}: {_count(len(architecture.workloads), 'workload')}, {_count(nodes, 'node')}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def _take_steps(run: _Run, request: Request, out: Path) -> None:
@@ -229,11 +192,12 @@ def _take_steps(run: _Run, request: Request, out: Path) -> None:
         _describe_review,
     )
     for name in NAMES:
+        directory = out / "rehearsals" / name
         if request.skip_rehearsal:
+            clear(directory)
             run.rehearsals.append(not_run(name, "left out on request (--skip-rehearsal)"))
             run.add(Step(REHEARSAL_STEPS[name], "not run", run.rehearsals[-1].reason))
             continue
-        directory = out / "rehearsals" / name
         found = run.take(
             REHEARSAL_STEPS[name],
             lambda name=name, directory=directory: rehearse(  # type: ignore[misc]
@@ -245,17 +209,18 @@ def _take_steps(run: _Run, request: Request, out: Path) -> None:
 
 
 def _describe_plan(plan: Plan) -> tuple[StepState, str]:
-    count = len(plan.unplanned)
-    rest = f"; {count} part{'s' * (count != 1)} could not be planned" if count else ""
+    rest = f"; {_count(len(plan.unplanned), 'part')} could not be planned" if plan.unplanned else ""
     if plan.misfits:
         first = plan.misfits[0].message
         more = f" (and {len(plan.misfits) - 1} more)" if len(plan.misfits) > 1 else ""
         return "failed", f"does not hold: {first}{more}{rest}"
-    return "done", f"{len(plan.workloads)} workloads placed on {sum(p.gpus for p in plan.pools)} GPUs{rest}"
+    used, gpus = sum(p.used for p in plan.pools), sum(p.gpus for p in plan.pools)
+    return "done", f"{_count(len(plan.workloads), 'workload')} on {used} of {gpus} GPUs{rest}"
 
 
 def _describe_review(review: Review) -> tuple[StepState, str]:
-    counts = f"{len(review.errors)} errors, {len(review.warnings)} warnings, {len(review.notes)} notes"
+    found = ((review.errors, "error"), (review.warnings, "warning"), (review.notes, "note"))
+    counts = ", ".join(_count(len(findings), word) for findings, word in found)
     undecided = f", {len(review.undecided)} undecided" if review.undecided else ""
     return ("failed" if review.errors else "done"), f"{review.state}: {counts}{undecided}"
 

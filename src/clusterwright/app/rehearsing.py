@@ -39,12 +39,12 @@ def rehearse(name: str, architecture: Architecture, plan: Plan, directory: Path,
     """
     began_s = time.monotonic()
     try:
+        clear(directory)
         nodes, tree = virtual_nodes(architecture, plan), queue_tree(architecture)
         stage = Stage(nodes, tree, expect_jobs(architecture, plan), directory, tell)
         reason = why_not_here(stage)
         if reason:
             return not_run(name, reason)
-        clear(directory)
         if name == executing.NAME:
             found = executing.rehearse_execution(stage)
         else:
