@@ -106,8 +106,10 @@ class Figure:
         """Own origin of a leaf; else the weakest origin among the leaves that carry the figure."""
         if self.own_origin is not None:
             return self.own_origin
-        carrying = [leaf.origin for leaf, effect in self.effects if effect >= CARRIES]
-        return min(carrying or [leaf.origin for leaf in self.leaves.values()])
+        # Weakest first: the first leaf that carries the figure decides, the others need no evaluation.
+        weakest_first = sorted(self.leaves.values(), key=lambda found: found.origin)
+        carrying = (found.origin for found in weakest_first if self._effect(found) >= CARRIES)
+        return next(carrying, weakest_first[0].origin)
 
     def __str__(self) -> str:
         return format_amount(self.value, self.unit)
@@ -139,13 +141,15 @@ def derive(
 
 
 def evaluate(figure: Figure, overrides: Mapping[str, float]) -> float:
-    """Value of the figure with the named leaves replaced; shared inputs are computed once."""
+    """Value of the figure with the named leaves replaced; only what depends on them is computed, and once."""
     known: dict[int, float] = {}
 
     def value_of(node: Figure) -> float:
         if id(node) not in known:
             if node.function is None:
                 known[id(node)] = overrides.get(node.name, node.value)
+            elif node.leaves.keys().isdisjoint(overrides):
+                known[id(node)] = node.value
             else:
                 known[id(node)] = float(node.function(*(value_of(i) for i in node.inputs)))
         return known[id(node)]

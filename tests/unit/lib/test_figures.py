@@ -41,7 +41,7 @@ def test_evaluating_again_replaces_leaves_by_name() -> None:
     assert evaluate(time, {}) == time.value
 
 
-def test_a_shared_input_is_computed_once() -> None:
+def test_only_what_depends_on_a_replaced_leaf_is_computed_and_once() -> None:
     calls = []
 
     def count(value: float) -> float:
@@ -51,8 +51,23 @@ def test_a_shared_input_is_computed_once() -> None:
     shared = derive("shared", "", "x", count, ASSUMED)
     both = derive("both", "", "a + b", lambda a, b: a + b, shared, shared)
     calls.clear()
-    evaluate(both, {})
-    assert len(calls) == 1
+    assert evaluate(both, {"efficiency": 0.5}) == 1.0
+    assert calls == [0.5]
+    assert evaluate(both, {"another": 7.0}) == 1.6
+    assert calls == [0.5]
+
+
+def test_the_origin_needs_no_evaluation_beyond_the_first_carrying_leaf() -> None:
+    calls = []
+
+    def count(a: float, b: float) -> float:
+        calls.append((a, b))
+        return a * b
+
+    figure = derive("product", "", "a × b", count, DECLARED, ASSUMED)
+    calls.clear()
+    assert figure.origin is Origin.ASSUMED
+    assert all(a == DECLARED.value for a, _ in calls)
 
 
 def test_an_effect_that_breaks_the_formula_is_infinite() -> None:
