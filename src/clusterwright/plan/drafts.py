@@ -89,7 +89,13 @@ def _find_site(sheet: Sheet, name: str, workload: Workload, sites: tuple[Site, .
     if not allowed:
         wanted = f"pools {', '.join(workload.pools)}" if workload.pools else "any pool"
         return sheet.miss(subject, f"{wanted}: none with known GPUs", f"workloads.{name}.pools", "pools.*.shape")
-    accepted = {g.name for g in map(sheet.catalogue.find_gpu, workload.gpus) if g is not None}
+    accepted = set[str]()
+    for wanted_gpu in workload.gpus:
+        known = sheet.catalogue.find_gpu(wanted_gpu)
+        if known is None:
+            sheet.miss(subject, f"the catalogue has no GPU '{wanted_gpu}'", f"workloads.{name}.gpus")
+        else:
+            accepted.add(known.name)
     fitting = [s for s in allowed if not accepted or (s.gpu is not None and s.gpu.name in accepted)]
     if not fitting:
         have = ", ".join(s.gpu.name if s.gpu else "unknown" for s in allowed)

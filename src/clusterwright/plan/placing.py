@@ -134,8 +134,8 @@ def surviving_replicas(workload: str, assignments: Iterable[Assignment], lost: I
 
 
 def worst_loss(workload: str, assignments: Sequence[Assignment], nodes: Sequence[str], count: int) -> tuple[str, ...]:
-    """The nodes whose loss leaves fewest replicas of a workload; the first such set in order of the names."""
-    used = [n for n in nodes if any(a.node == n and a.workload == workload for a in assignments)]
-    pool = used + [n for n in nodes if n not in used]
+    """The nodes whose loss leaves fewest replicas of a workload; of equals those that hold most, then the first."""
+    held = {n: sum(1 for a in assignments if a.node == n and a.workload == workload) for n in nodes}
+    pool = sorted(nodes, key=lambda n: -held[n])
     sets = list(islice(combinations(pool, count), _MOST_SETS))
     return min(sets, key=lambda lost: surviving_replicas(workload, assignments, lost), default=())

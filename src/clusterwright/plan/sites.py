@@ -69,7 +69,15 @@ def find_sites(sheet: Sheet) -> tuple[Site, ...]:
             )
         elif site.gpus_per_node:
             sites.append(site)
+            _limits(sheet, name, pool)
     return tuple(sites)
+
+
+def _limits(sheet: Sheet, name: str, pool: Pool) -> None:
+    if pool.sharing not in (None, "none"):
+        sheet.limit(f"pool {name} shares GPUs by {pool.sharing}; it is planned as whole GPUs")
+    if pool.mixed:
+        sheet.limit(f"nodes of pool {name} are known to differ; they are planned as if all were alike")
 
 
 def _site(sheet: Sheet, name: str, pool: Pool) -> Site | None:

@@ -504,3 +504,24 @@ def test_a_mixture_of_experts_is_planned():
     assert chat.memory.fits
     assert chat.memory.kv_bytes_per_token.value == 2 * 94 * 1 * 128 * 2 / 1024
     assert chat.service.replica_rate.value > 0
+
+
+def test_a_gpu_that_the_catalogue_does_not_know_is_named_not_ignored():
+    plan = planned("workloads.chat.gpus=[h100, h1000]")
+    assert any("no GPU 'h1000'" in u.reason for u in plan.unplanned)
+    assert plan.workload("chat").replicas_placed == 2
+
+
+def test_shared_and_mixed_pools_are_told():
+    plan = planned("pools.gpu.sharing=mig", "pools.gpu.mixed=true")
+    assert {"pool gpu shares GPUs by mig; it is planned as whole GPUs"} < set(plan.limits)
+
+
+def test_megatron_zero1_is_its_distributed_optimizer():
+    plan = planned(
+        "workloads.finetune.train.framework=megatron-core 0.14",
+        "workloads.finetune.train.sharding=zero1",
+        "workloads.finetune.train.parallel={dp: 4}",
+    )
+    states = dict(plan.workload("finetune").memory.parts)["weights, gradients, optimizer"]
+    assert states.value == pytest.approx((6 + 12 / 4) * 8_030_261_248 / 2**30)
