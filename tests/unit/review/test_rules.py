@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from pathlib import Path
 from typing import Final
@@ -110,3 +111,11 @@ def test_a_missing_owner_is_named_per_area(area: str) -> None:
     assert found.area == area
     assert area in found.message
     assert found.owner == ""
+
+
+def test_a_minor_out_of_support_is_an_error_from_the_day_after_its_end() -> None:
+    last_day = datetime.date(2027, 6, 28)
+    (before,) = findings("kubernetes-out-of-support", "economics.term=1 year", today=last_day)
+    assert before.severity is Severity.WARNING
+    (after,) = findings("kubernetes-out-of-support", today=last_day + datetime.timedelta(days=1))
+    assert after.severity is Severity.ERROR
