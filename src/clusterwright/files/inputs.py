@@ -27,7 +27,7 @@ def read_source(path: str) -> Source:
         InvalidInput: naming the path and why it cannot be read.
     """
     if path == STANDARD_INPUT:
-        return decode_source("standard input", sys.stdin.buffer.read(MAX_BYTES + 1))
+        return _read_standard_input()
     file = Path(path)
     try:
         if file.is_dir():
@@ -44,6 +44,16 @@ def read_source(path: str) -> Source:
     except ValueError as error:
         # An embedded NUL is no path on any system.
         raise _fault(repr(path), f"is no path: {error}", "give a file") from None
+
+
+def _read_standard_input() -> Source:
+    name = "standard input"
+    if sys.stdin is None:  # the caller closed it
+        raise _fault(name, "there is none", "pipe a file into the command, or name one")
+    try:
+        return decode_source(name, sys.stdin.buffer.read(MAX_BYTES + 1))
+    except OSError as error:
+        raise _fault(name, f"cannot be read: {error.strerror or error}", "") from None
 
 
 def _inside(directory: Path) -> Path:

@@ -12,7 +12,7 @@ from typing import Final
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.model.nodes import MappingNode, Node, ScalarNode, SequenceNode, mapping_of, read_nodes, sequence_of
-from clusterwright.model.sources import Source
+from clusterwright.model.sources import Source, checked_source
 
 #: The name that places of overridden values carry.
 OVERRIDE: Final = "--set"
@@ -72,6 +72,7 @@ def override_tree(tree: MappingNode, overrides: Sequence[str]) -> MappingNode:
 
 
 def _override(tree: MappingNode, override: str) -> MappingNode:
+    _refuse_unprintable(override)
     path, equals, text = override.partition("=")
     path = path.strip()
     if not equals or not path or not all(path.split(".")):
@@ -82,6 +83,13 @@ def _override(tree: MappingNode, override: str) -> MappingNode:
     changed = _write(tree, path, path, node)
     assert isinstance(changed, MappingNode)
     return changed
+
+
+def _refuse_unprintable(override: str) -> None:
+    try:
+        checked_source(Source(OVERRIDE, override))
+    except InvalidInput as error:
+        raise InvalidInput(*(replace(problem, place=Place(OVERRIDE)) for problem in error.problems)) from None
 
 
 def _read_value(path: str, text: str) -> Node | None:

@@ -42,6 +42,17 @@ def test_a_dash_means_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (source.name, source.text) == ("standard input", "a: 1\n")
 
 
+def test_a_closed_standard_input_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert str(problem_of("-")).startswith("standard input: there is none")
+
+
+def test_a_standard_input_that_fails_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with (tmp_path / "written").open("wb") as closed:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(closed))
+        assert "cannot be read" in problem_of("-").message
+
+
 def test_a_pipe_is_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -119,6 +119,8 @@ def test_aliased_parts_are_changed_only_where_named() -> None:
     ("override", "says"),
     [
         ("nothing", "is no override"),
+        ("pools.\udcff.nodes=n1", "U+DCFF"),
+        ("pools.gpu.nodes=\0", "NUL byte"),
         ("=5", "is no override"),
         ("a..b=5", "is no override"),
         ("pools.gpu.nodes.x=5", "is a single value"),
