@@ -24,7 +24,9 @@ class Costs(Section):
     """Running costs beside the pools' own price. Of the whole cluster, per time."""
 
     network: MoneyPerTime | None = Field(default=None, description="switches, cables, transit")
-    storage: MoneyPerTime | None = Field(default=None, description="stores that have no price of their own")
+    storage: MoneyPerTime | None = Field(
+        default=None, description="of all stores; price × capacity of the priced stores if absent"
+    )
     support: MoneyPerTime | None = Field(default=None, description="vendor support")
     operations: MoneyPerTime | None = Field(default=None, description="staff and tooling")
     power: PowerPrice | None = Field(default=None, description="of energy, such as 8 ¢/kWh; never with colocation")
