@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,9 +37,10 @@ def render_review(review: Review, places: Places, *, name: str, whole: bool = Fa
     shown = groups if whole else groups[:FIRST]
     rest = [finding for group in groups[len(shown) :] for finding in group]
     blocks = [[_headline(review, name)]]
-    blocks += [_group(group, places, whole, colour) for group in shown]
-    blocks += [_folded(rest), _waived(review, places), [_counts(review)]]
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    blocks += [_group(group, places, whole) for group in shown]
+    blocks += [_folded(rest), _waived(review, places), _counts(review)]
+    text = "\n\n".join("\n".join(_shown(line) for line in block) for block in blocks if block)
+    return _paint(text) if colour else text
 
 
 def _by_rule(findings: Iterable[Finding]) -> list[list[Finding]]:
@@ -53,11 +55,11 @@ def _headline(review: Review, name: str) -> str:
     return f"{name}: review for stage {review.stage}, {review.today}: {review.state}"
 
 
-def _group(group: Sequence[Finding], places: Places, whole: bool, colour: bool) -> list[str]:
+def _group(group: Sequence[Finding], places: Places, whole: bool) -> list[str]:
     first = group[0]
     owners = ", ".join(dict.fromkeys(f.owner for f in group if f.owner)) or "nobody"
     count = f" ×{len(group)}" if len(group) > 1 else ""
-    lines = [f"{_word(first, colour)} {first.rule}{count}  ({first.area}, owner {owners})"]
+    lines = [f"{_word(first)} {first.rule}{count}  ({first.area}, owner {owners})"]
     limit = len(group) if whole else PLACES
     for finding in group[:limit]:
         lines += _finding(finding, places)
@@ -67,9 +69,21 @@ def _group(group: Sequence[Finding], places: Places, whole: bool, colour: bool) 
     return [line for text in lines for line in _wrapped(text)]
 
 
-def _word(finding: Finding, colour: bool) -> str:
-    word = f"undecided {finding.severity.word}" if finding.undecided else finding.severity.word
-    return f"{_COLOURS[finding.severity]}{word}\x1b[0m" if colour else word
+def _word(finding: Finding) -> str:
+    return f"undecided {finding.severity.word}" if finding.undecided else finding.severity.word
+
+
+def _shown(line: str) -> str:
+    """A line without control characters: names come from the file, and a terminal would obey them."""
+    return "".join(c if c.isprintable() else "�" for c in line)
+
+
+def _paint(text: str) -> str:
+    """The text with the word that begins a finding coloured by its severity."""
+    for severity, colour in _COLOURS.items():
+        word = severity.word
+        text = re.sub(rf"(?m)^(undecided )?{word}(?= [a-z0-9-]+.*\()", f"{colour}\\g<0>\x1b[0m", text)
+    return text
 
 
 def _finding(finding: Finding, places: Places) -> Iterator[str]:
@@ -138,7 +152,7 @@ def _waived(review: Review, places: Places) -> list[str]:
     return lines
 
 
-def _counts(review: Review) -> str:
+def _counts(review: Review) -> list[str]:
     found = [
         _many(len(review.errors), "error"),
         _many(len(review.warnings), "warning"),
@@ -148,10 +162,10 @@ def _counts(review: Review) -> str:
     ]
     asked = f"{len(review.evaluated)} rules asked at stage {review.stage}"
     later = f", {len(review.not_required)} only at later stages" if review.not_required else ""
-    why = (
-        f"\ncw explain {review.findings[0].rule} says why it matters and how to satisfy it." if review.findings else ""
-    )
-    return f"{', '.join(found)}; {asked}{later}.{why}"
+    lines = [f"{', '.join(found)}; {asked}{later}."]
+    if review.findings:
+        lines.append(f"cw explain {review.findings[0].rule} says why it matters and how to satisfy it.")
+    return lines
 
 
 def review_values(review: Review, places: Places, *, name: str) -> dict[str, Any]:

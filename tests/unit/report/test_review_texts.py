@@ -165,3 +165,10 @@ def test_the_page_of_rules_holds_each_rule_once() -> None:
         assert rule.why in page
         assert rule.satisfy in page
         assert rule.source in page
+
+
+def test_a_name_cannot_command_the_terminal() -> None:
+    hostile = 'pools.gpu.software="x\\e[31m\\n\\a"'
+    page = text(hostile, whole=True)
+    assert "x�[31m" in page
+    assert not [c for c in page if not c.isprintable() and c != "\n"]
