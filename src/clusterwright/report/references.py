@@ -28,6 +28,7 @@ an error. Only `apiVersion` and `cluster` must be there to read a file; what a d
 - **Anchors, aliases and merge keys** (`<<`) work inside one file and are bounded: at most 100,000 values after
   expansion, 40 levels, 8 MiB.
 - **Secrets are references only.** A file that holds what looks like a key, a token or a password is refused.
+- **Editors**: `cw schema > schema.json`, and `# yaml-language-server: $schema=./schema.json` on top of the file.
 
 `<name>` stands for a name of your choice, `[…]` for a list.
 """
