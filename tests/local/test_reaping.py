@@ -17,6 +17,7 @@ from clusterwright.engines.local.identities import Identity, alive, read_stat, s
 from clusterwright.engines.local.layout import SHIM, TAG
 from clusterwright.engines.local.reaping import Quarry
 
+from .conftest import processes_naming
 from .test_chaos import HYDRA, within
 
 pytestmark = pytest.mark.local
@@ -63,6 +64,33 @@ def test_everything_a_shim_started_is_found_and_killed(tmp_path: Path, tag: str)
     assert reaping.kill_all(Quarry((tag,)), timeout_s=20)
     assert process.wait() in (-signal.SIGKILL, 128 + signal.SIGKILL)  # killed, or ended with the last below it
     assert not any(alive(identity(p)) for p in pids if read_stat(p))
+
+
+#: Forks children without environment or parent, as fast as it can, until it is killed.
+SPAWNER = """
+import os, sys
+while True:
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.setsid()
+            os.execve("/bin/sleep", ["sleep", "600", sys.argv[1]], {})
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_nothing_escapes_that_starts_while_it_is_being_killed(tmp_path: Path, tag: str) -> None:
+    fences.open_epoch(str(tmp_path), 1)
+    for attempt in range(5):
+        mark = f"0.{uuid.uuid4().int}"  # sleep adds its arguments up, so that it can carry a mark
+        process, _ = start_shim(tmp_path, f"{tag}{attempt}/", *SPAWN, "-c", SPAWNER, mark)
+        within(20, lambda mark=mark: len(processes_naming(mark)) > 20, "many children")
+        assert reaping.kill_all(Quarry((f"{tag}{attempt}/",)), timeout_s=30)
+        process.wait()
+        escaped = processes_naming(mark)
+        for pid in escaped:
+            os.kill(pid, signal.SIGKILL)
+        assert escaped == {}
 
 
 def test_a_known_root_is_enough_where_tags_are_gone(tmp_path: Path, tag: str) -> None:

@@ -300,24 +300,24 @@ def test_a_second_cluster_in_one_directory_is_refused(shared: ClusterHandle) -> 
 
 
 def test_after_the_loss_of_the_supervisor_everything_is_taken_over(tmp_path: Path) -> None:
-    first = start_cluster(tmp_path / "state", TWO, detach=True)
-    job = first.engine.submit(spec(SLEEP, count=2))
-    before = running(first.engine, job)
-    kill(first, "supervisor")
-    with start_cluster(tmp_path / "state", TWO) as cluster:
-        after = cluster.engine.job(job)
-        assert (after.state, pids(after)) == (JobState.RUNNING, pids(before))
+    with start_cluster(tmp_path / "state", TWO, detach=True) as first:
+        job = first.engine.submit(spec(SLEEP, count=2))
+        before = running(first.engine, job)
+        kill(first, "supervisor")
+        with start_cluster(tmp_path / "state", TWO) as cluster:
+            after = cluster.engine.job(job)
+            assert (after.state, pids(after)) == (JobState.RUNNING, pids(before))
     assert processes_naming(str(tmp_path)) == {}
 
 
 @pytest.mark.parametrize("also", [[], ["controlplane"]], ids=["supervisor", "supervisor and control plane"])
 def test_down_clears_what_a_lost_supervisor_left(tmp_path: Path, also: list[str]) -> None:
-    cluster = start_cluster(tmp_path / "state", TWO, detach=True)
-    running(cluster.engine, cluster.engine.submit(spec(SLEEP, count=2)))
-    for name in ("supervisor", *also):
-        kill(cluster, name)
-    stop(tmp_path / "state", grace_s=0.2)
-    assert processes_naming(str(tmp_path)) == {}
+    with start_cluster(tmp_path / "state", TWO, detach=True) as cluster:
+        running(cluster.engine, cluster.engine.submit(spec(SLEEP, count=2)))
+        for name in ("supervisor", *also):
+            kill(cluster, name)
+        assert stop(tmp_path / "state", grace_s=0.2)
+        assert processes_naming(str(tmp_path)) == {}
 
 
 def test_nothing_outlives_an_owner_that_is_killed(tmp_path: Path) -> None:
