@@ -423,9 +423,9 @@ class Node:
 class Event:
     """One line of the append-only history; `seq` grows by one.
 
-    Kinds of the embedded engine, in the order of a job's life: submitted, blocked_by, held, released, admitted, started,
-    rank_exited, cancel_requested, stopping, fencing, fenced, requeued, ended. Of nodes: node_up, node_reconnected,
-    node_lost. Of the engine: control_plane_started, cluster_stopped.
+    Kinds of the embedded engine, in the order of a job's life: submitted, blocked_by, held, released, admitted,
+    started, rank_exited, cancel_requested, stopping, fencing, fenced, requeued, ended. Of nodes: node_up,
+    node_reconnected, node_lost. Of the engine: control_plane_started, cluster_stopped.
     """
 
     seq: int
