@@ -42,7 +42,7 @@ def gpudirect_prerequisites(subject: Subject) -> Iterator[Hit]:
         if getattr(direct, field) is None:
             yield Hit(f"{path}.{field}", f"GPUDirect RDMA is enabled and the file does not say {words}")
     if direct.acs == "on":
-        yield Hit(f"{path}.acs", "with ACS on, peer traffic is redirected to the root complex: slow, or refused")
+        yield from _acs_on(subject, f"{path}.acs")
     if direct.iommu == "on":
         yield Hit(
             f"{path}.iommu", "with the IOMMU translating, peer DMA is redirected or fails; passthrough or off is needed"
@@ -50,6 +50,15 @@ def gpudirect_prerequisites(subject: Subject) -> Iterator[Hit]:
     if direct.placement == "cross-numa":
         yield Hit(f"{path}.placement", "across the CPU interconnect NCCL does not use GPUDirect RDMA by default")
     yield from _nic_prerequisites(subject, direct.via)
+
+
+def _acs_on(subject: Subject, path: str) -> Iterator[Hit]:
+    access = subject.architecture.access
+    if access is not None and "virtual machine" in (access.isolation or "").lower():
+        message = "ACS stays on under virtual machines: peer traffic is direct only with ATS enabled on the NICs"
+        yield Hit(path, message, "show that ATS is enabled, by a test with GPU memory", severity=Severity.WARNING)
+    else:
+        yield Hit(path, "with ACS on, peer traffic is redirected to the root complex: slow, or refused")
 
 
 def _nic_prerequisites(subject: Subject, via: str | None) -> Iterator[Hit]:

@@ -73,8 +73,8 @@ def storage_on_compute(subject: Subject) -> Iterator[Hit]:
     source="NVIDIA DGX SuperPOD reference architecture: out-of-band management network",
 )
 def no_out_of_band(subject: Subject) -> Iterator[Hit]:
-    """No network is out-of-band."""
-    if subject.networks and not subject.networks_with("out-of-band"):
+    """No network is out-of-band, and no provider manages the site."""
+    if subject.networks and not subject.networks_with("out-of-band") and not subject.provider_managed:
         yield Hit("fabric.networks", f"none of {len(subject.networks)} networks carries the role out-of-band")
 
 

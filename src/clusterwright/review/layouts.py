@@ -281,7 +281,13 @@ def load_above_capacity(subject: Subject) -> Iterator[Hit]:
     """All replicas together carry less than the declared load."""
     for workload, planned in _planned(subject):
         service = planned.service
-        if not isinstance(service, ServicePlan) or workload.serve is None or service.capacity is None:
+        if workload.serve is None or isinstance(planned.memory, Unplanned) or not planned.memory.fits:
+            continue  # memory-does-not-fit says so
+        if not isinstance(service, ServicePlan) or service.capacity is None:
+            rate = service.replica_rate if isinstance(service, ServicePlan) else service
+            reason = getattr(rate, "reason", "it is not planned")
+            path = f"workloads.{planned.name}.serve.replica_rate"
+            yield undecided(path, f"what {planned.name} carries ({reason})", "declare serve.replica_rate, measured")
             continue
         if service.capacity.value < service.rate.value * (1 - 1e-9):
             path = f"workloads.{planned.name}.serve.replicas"

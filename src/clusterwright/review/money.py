@@ -285,15 +285,27 @@ def break_even(subject: Subject) -> Iterator[Hit]:
         return
     for unit in plan.units:
         if isinstance(unit, Unplanned):
+            if economics.alternatives:
+                yield undecided("economics", f"a unit cost ({unit.reason})", _supply(unit))
             continue
         for other in unit.alternatives:
             point = other.break_even
+            trains = subject.workloads[unit.workload].train is not None
+            sold = not (trains and other.kind == "model-api")  # an API sells answers, not training runs
+            if isinstance(other.unit_cost, Unplanned) and sold and _is_priced(economics, other.name):
+                reason = other.unit_cost.reason
+                yield undecided(f"economics.alternatives.{other.name}", f"what {unit.workload} costs there ({reason})")
             if point is None or point.value <= plan.utilisation.value:
                 continue
             reach = f"equal at {point.value:.0%} useful" if point.value <= 1 else "never equal"
             message = f"{unit.workload}: {other.name} costs {other.unit_cost}, ours {unit.unit_cost}; {reach}"
             path = f"economics.alternatives.{other.name}"
             yield Hit(path, f"{message}; planned are {plan.utilisation.value:.0%}", weight=_gap(point.value))
+
+
+def _is_priced(economics: Economics, name: str) -> bool:
+    other = economics.alternatives.get(name)
+    return other is not None and any((other.price, other.input_price and other.output_price))
 
 
 def _gap(point: float) -> int:

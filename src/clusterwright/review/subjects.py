@@ -88,6 +88,11 @@ class Subject:
         """The software support matrix of the catalogue."""
         return self.catalogue.support
 
+    @property
+    def provider_managed(self) -> bool:
+        """Whether a provider runs the site: its power, cooling and out-of-band path are not the reader's to design."""
+        return self.architecture.cluster.delivery == "provider-managed"
+
     def engine_of(self, pool: str) -> str | None:
         """Engine that runs a pool: its own, else the cluster's."""
         scheduling = self.architecture.scheduling

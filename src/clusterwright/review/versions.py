@@ -18,7 +18,7 @@ from clusterwright.review.subjects import Subject, listed
 _TABLE = RuleTable("compute")
 
 #: Numbers that an exact version has, by component; what is not listed here has three.
-_PARTS: Final[dict[str, int]] = {"cuda": 2, "kernel": 3, "slurm": 3, "rocm": 3}
+_PARTS: Final[dict[str, int]] = {"cuda": 2, "doca_ofed": 2}
 _DIGEST: Final = re.compile(r"@sha256:[0-9a-f]{64}$")
 
 
@@ -75,7 +75,7 @@ def version_not_exact(subject: Subject) -> Iterator[Hit]:
                 yield Hit(path, f"os '{version}' has no release number", "write distribution and release: Ubuntu 24.04")
             continue
         wanted = _PARTS.get(component, 3)
-        found = re.fullmatch(r"v?(\d+(?:\.\d+)*)([-+~][0-9A-Za-z.+~-]+)?", version.strip())
+        found = re.fullmatch(r"v?(\d+(?:\.\d+)*)([-+~][0-9A-Za-z.+~_-]+)?", version.strip())
         if found is None:
             yield Hit(path, f"{component} '{version}' is not one exact version")
         elif len(found.group(1).split(".")) < wanted:

@@ -68,7 +68,10 @@ GIVES: Final[dict[str, list[Changes]]] = {
     ],
     "parallelism-undeclared": [("workloads.finetune.train.parallel=",), ("workloads.chat.serve.parallel=",)],
     "workload-not-placed": [("workloads.chat.serve.replicas=5",)],
-    "load-above-capacity": [("workloads.chat.serve.replica_rate=3 req/s",)],
+    "load-above-capacity": [
+        ("workloads.chat.serve.replica_rate=3 req/s",),
+        ("workloads.chat.serve.parallel={tp: 4, pp: 2}",),  # its speed is not modelled: undecided
+    ],
     "no-failure-capacity": [
         ("workloads.chat.serve.replica_rate=5 req/s",),
         ("workloads.chat.serve.replicas=1",),
@@ -180,6 +183,11 @@ GIVES: Final[dict[str, list[Changes]]] = {
     ],
     "storage-on-compute-fabric": [("fabric.networks.ib.roles=[compute, storage]",)],
     "no-out-of-band-path": [("fabric.networks.oob=",)],
+    "network-role-missing": [
+        ("fabric.networks.in-band=",),
+        ("fabric.networks.ib=", "workloads.finetune.network_sensitivity=high"),
+        ("fabric.networks.ib=", "workloads.finetune.train.gpus=16", "workloads.finetune.train.parallel={dp: 16}"),
+    ],
     "out-of-band-shared": [("fabric.networks.oob=", "fabric.networks.in-band.roles=[in-band, out-of-band]")],
     "subnet-manager-missing": [("fabric.networks.ib.subnet_managers=0",), ("fabric.networks.ib.subnet_managers=",)],
     "subnet-manager-not-redundant": [("fabric.networks.ib.subnet_managers=1",)],
@@ -194,6 +202,7 @@ GIVES: Final[dict[str, list[Changes]]] = {
     "gpudirect-prerequisites": [
         ("fabric.gpudirect_rdma={enabled: true}",),
         ("fabric.gpudirect_rdma.acs='on'",),
+        ("fabric.gpudirect_rdma.acs='on'", "access.isolation=a virtual machine per tenant"),
         ("fabric.gpudirect_rdma.iommu='on'",),
         ("fabric.gpudirect_rdma.placement=cross-numa",),
         ("fabric.networks.ib.kind=ethernet",),
@@ -412,7 +421,12 @@ SPARES: Final[dict[str, list[Changes]]] = {
     "operator-containerd-unsupported": [("software.gpu_operator=",)],
     "operator-driver-unlisted": [("software.gpu_operator=",)],
     "kubelet-skew": [("software.profiles.gpu-node.kubelet=1.33.0",)],
-    "version-not-exact": [("software.kubernetes=v1.36.2",), ("software.profiles.gpu-node.kernel=6.8.0-88-generic",)],
+    "version-not-exact": [
+        ("software.kubernetes=v1.36.2+rke2r1",),
+        ("software.profiles.gpu-node.kernel=5.14.0-503.el9.x86_64",),
+        ("software.profiles.gpu-node.doca_ofed=24.10-1.1.4.0",),
+        ("software.profiles.gpu-node.driver=595.91.07-0ubuntu1",),
+    ],
     "driver-out-of-support": [("economics.term=1 month", "contract.starts=")],
     "roce-without-congestion": [
         (
@@ -421,6 +435,11 @@ SPARES: Final[dict[str, list[Changes]]] = {
         )
     ],
     "nic-above-pcie": [("fabric.networks.ib.rate=200 Gb/s", "pools.gpu.hardware.pcie_generation=4")],
+    "site-power-missing": [("cluster.delivery=provider-managed", "cluster.power=", "cluster.cooling=")],
+    "node-power-missing": [("cluster.delivery=provider-managed", "pools.gpu.hardware.power=")],
+    "no-out-of-band-path": [("cluster.delivery=provider-managed", "fabric.networks.oob=")],
+    "network-role-missing": [("fabric.networks.ib=",)],  # every replica and job stays inside a node
+    "load-above-capacity": [("workloads.chat.model=example/our-own-70b",)],  # memory-does-not-fit is undecided
     "roles-share-network": [
         (
             "fabric.networks.storage.roles=[storage, in-band]",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from clusterwright.model.findings import Severity
-from clusterwright.review.requiring import PRACTICE, each_gpu_pool, each_pool, require, the_file
+from clusterwright.review.requiring import PRACTICE, Parts, each_gpu_pool, each_pool, require, the_file
 from clusterwright.review.rules import ALWAYS, BUILD, Hit, Rule, RuleTable
 from clusterwright.review.subjects import Subject
 
@@ -173,15 +173,20 @@ def nics_missing(subject: Subject) -> Iterator[Hit]:
 )
 def node_power_missing(subject: Subject) -> Iterator[Hit]:
     """A GPU pool does not say what power a node draws."""
-    yield from _ask_host(subject, {"power": "what power a node draws"})
+    if not subject.provider_managed:
+        yield from _ask_host(subject, {"power": "what power a node draws"})
+
+
+def _own_site(subject: Subject) -> Parts:
+    return () if subject.provider_managed else the_file(subject)
 
 
 require(
     _TABLE,
     "site-power-missing",
-    the_file,
+    _own_site,
     {"cluster.power": "how much sustained power the site gives", "cluster.cooling": "how heat is taken away"},
-    catches="The site's power and cooling are not stated.",
+    catches="The power and cooling of a site that no provider manages are not stated.",
     why="Eight-GPU nodes draw 10 kW and more each; a site that cannot power or cool them delays the whole project.",
     satisfy="give cluster.power and cluster.cooling",
     example="cluster: {name: prod, power: 26 kW, cooling: air, rear-door heat exchanger}",

@@ -46,19 +46,30 @@ def no_network(subject: Subject) -> Iterator[Hit]:
     source=PRACTICE,
 )
 def role_missing(subject: Subject) -> Iterator[Hit]:
-    """A fabric role is carried by no network."""
+    """A fabric role is carried by no network: in-band always, storage and compute where traffic needs them."""
     if not subject.networks:
         return
     carried = {role for network in subject.networks.values() for role in network.roles}
     wanted = ["in-band"]
     if any(store.kind in ("object", "file", "block") for store in subject.stores.values()):
         wanted.append("storage")
-    if sum(pool.node_count for pool in subject.gpu_pools.values()) > 1:
+    if any(_spans_nodes(subject, name) for name in subject.workloads):
         wanted.append("compute")
     for role in wanted:
         if role not in carried:
             known = ", ".join(f"{n} ({', '.join(w.roles)})" for n, w in subject.networks.items())
             yield Hit("fabric.networks", f"no network carries the role {role}; declared: {known}")
+
+
+def _spans_nodes(subject: Subject, name: str) -> bool:
+    """Whether GPUs of a workload talk between nodes: as planned, by its size, or by its own word."""
+    workload, planned = subject.workloads[name], subject.plan.workload(name)
+    chosen = planned.chosen if planned else None
+    if chosen is not None and chosen.level == "nodes":
+        return True
+    each = max((subject.gpus_per_node(pool) or 0 for pool in subject.pools_of(name)), default=0)
+    wide = workload.train is not None and 0 < each < workload.train.gpus
+    return wide or workload.network_sensitivity == "high"
 
 
 require(

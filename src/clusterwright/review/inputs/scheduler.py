@@ -163,7 +163,7 @@ def mixed_engines(subject: Subject) -> Iterator[Hit]:
     stages=BUILD,
 )
 def engine_version_missing(subject: Subject) -> Iterator[Hit]:
-    """The version of the engine, or of what it needs for GPUs and queues, is not declared."""
+    """The version of the engine, or (a warning) of what offers it GPUs and holds its queues, is not declared."""
     software = subject.architecture.software
     wanted: dict[str, str] = {}
     if "kubernetes" in subject.engines:
@@ -183,7 +183,13 @@ def engine_version_missing(subject: Subject) -> Iterator[Hit]:
         wanted["slurm"] = "the version of Slurm"
     for field, words in wanted.items():
         if software is None or getattr(software, field) is None:
-            yield Hit(f"software.{field}", f"the file does not say {words}")
+            replaceable = field in ("gpu_operator", "network_operator", "kueue")
+            yield Hit(
+                f"software.{field}",
+                f"the file does not say {words}",
+                "declare its version, or waive this and say what does its work" if replaceable else "",
+                severity=Severity.WARNING if replaceable else None,
+            )
 
 
 @_TABLE.rule(
