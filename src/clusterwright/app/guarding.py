@@ -18,7 +18,7 @@ INTERRUPTED: Final = 130
 INVALID: Final = 2
 
 #: Modules of optional extras → the extra that brings them.
-_EXTRAS: Final = {"sqlalchemy": "local", "psutil": "local", "pynvml": "local"}
+_EXTRAS: Final = {"sqlalchemy": "local", "pynvml": "local"}
 
 
 def guard(command: Callable[[], object], show: Callable[[ClusterwrightError], None]) -> int:

@@ -14,7 +14,7 @@ from typing import Final
 
 from clusterwright.app import executing, losing
 from clusterwright.app.running import stop
-from clusterwright.app.stages import Stage, Tell, queue_tree, virtual_nodes
+from clusterwright.app.stages import Stage, Tell, virtual_nodes
 from clusterwright.engines.local.layout import Layout, cluster_tag, read_json
 from clusterwright.engines.local.reaping import Quarry, find
 from clusterwright.judging.expecting import expect_jobs
@@ -22,6 +22,7 @@ from clusterwright.lib.errors import ClusterwrightError, Interrupted, Unavailabl
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.evidence import Check, Rehearsal, RehearsalOutcome
 from clusterwright.plan.results import Plan
+from clusterwright.queueing.declared import declared_tree
 
 #: The most that one machine rehearses. A virtual node is an agent of about 25 MB, a rank a Python process of about
 #: 15 MB that takes 0.1 s of CPU time to start (measured): 128 ranks start within 10 s on two cores.
@@ -40,7 +41,7 @@ def rehearse(name: str, architecture: Architecture, plan: Plan, directory: Path,
     began_s = time.monotonic()
     try:
         clear(directory)
-        nodes, tree = virtual_nodes(architecture, plan), queue_tree(architecture)
+        nodes, tree = virtual_nodes(architecture, plan), declared_tree(architecture.scheduling)
         stage = Stage(nodes, tree, expect_jobs(architecture, plan), directory, tell)
         reason = why_not_here(stage)
         if reason:

@@ -13,7 +13,7 @@ from clusterwright.judging.expecting import Expectation, ExpectedJob
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.jobs import BlockerKind, Job, JobId, JobSpec, NodeSpec, TaskGroup
 from clusterwright.plan.results import Plan
-from clusterwright.queueing.quotas import Queue, QueueTree, Quota
+from clusterwright.queueing.quotas import QueueTree
 
 #: Longest wait for something that should happen at once; on a busy machine Python alone may need seconds to start.
 PATIENCE_S: Final = 60.0
@@ -62,26 +62,6 @@ def virtual_nodes(architecture: Architecture, plan: Plan) -> tuple[NodeSpec, ...
         if pool.role == "worker"
         for host in pool.nodes
     )
-
-
-def queue_tree(architecture: Architecture) -> QueueTree:
-    """The declared queues; quotas are by pool, as the file declares them."""
-    scheduling = architecture.scheduling
-    if scheduling is None:
-        return QueueTree()
-    queues = []
-    for name, queue in scheduling.queues.items():
-        pools = dict.fromkeys((*queue.guarantee, *(queue.borrow or {}), *(queue.lend or {})))
-        quotas = {
-            pool: Quota(
-                queue.guarantee.get(pool, 0),
-                None if queue.borrow is None else queue.borrow.get(pool, 0),
-                None if queue.lend is None else queue.lend.get(pool),
-            )
-            for pool in pools
-        }
-        queues.append(Queue(name, queue.parent, quotas, strict=queue.strategy == "strict"))
-    return QueueTree(tuple(queues))
 
 
 def probe_command(name: str, *arguments: str) -> tuple[str, ...]:

@@ -9,12 +9,13 @@ from typing import Final
 
 from clusterwright.app.loading import load_catalogue, load_document
 from clusterwright.app.running import real_nodes
-from clusterwright.app.stages import queue_tree, virtual_nodes
+from clusterwright.app.stages import virtual_nodes
 from clusterwright.engines.local.gpus import Gpu, discover_gpus
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.lib.hostlists import HostlistError, expand
 from clusterwright.model.jobs import NodeSpec
 from clusterwright.plan.planning import plan_architecture
+from clusterwright.queueing.declared import declared_tree
 from clusterwright.queueing.quotas import QueueTree
 
 #: More nodes than one machine can usefully run an agent process for; a guard against a mistyped host list.
@@ -66,7 +67,7 @@ def declared_start(paths: Sequence[str | Path], overrides: Sequence[str] = (), *
     """
     document = load_document(paths, overrides)
     plan = plan_architecture(document, load_catalogue())
-    nodes, tree = virtual_nodes(document.architecture, plan), queue_tree(document.architecture)
+    nodes, tree = virtual_nodes(document.architecture, plan), declared_tree(document.architecture.scheduling)
     if not nodes:
         raise InvalidInput("the architecture declares no worker nodes; nothing can be started")
     if len(nodes) > MAX_NODES:

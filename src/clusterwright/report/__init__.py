@@ -1,1 +1,1 @@
-
+"""Values → text, JSON, HTML. Judges nothing and computes no figure; what is printed was decided below."""

@@ -37,7 +37,7 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
         "import sys; sys.argv = ['cw', '--help']\n"
         "from clusterwright.cli.main import app\n"
         "try:\n    app()\nexcept SystemExit:\n    pass\n"
-        "print(sorted(m for m in sys.modules if m.split('.')[0] in {'pydantic', 'sqlalchemy', 'ruamel', 'psutil'}"
+        "print(sorted(m for m in sys.modules if m.split('.')[0] in {'pydantic', 'sqlalchemy', 'ruamel'}"
         " or m.startswith('clusterwright.model')))"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
