@@ -66,8 +66,13 @@ MISTAKES: Final[dict[str, tuple[str, Edits]]] = {
         (("{ttft_p95: 1 s, tpot_p95", "{ttft: 1 s, ttft_p95: 1 s, tpot_p95"),),
     ),
     "failure-tied-to-nothing": (
-        "One node may be lost, and nothing says of which pool.",
-        (("    pools: [gpu]\n    gpus: [h100-sxm-80]\n    queue: online", "    gpus: [h100-sxm-80]\n    queue: online"),),
+        "One node may be lost, and nothing says of which of two pools.",
+        (
+            ("    pools: [gpu]\n    gpus: [h100-sxm-80]\n    queue: online", "    gpus: [h100-sxm-80]\n    queue: online"),
+            (_CONTROL, _SECOND_POOL.replace("shape: hgx-a100-sxm-8", "shape: hgx-h100-sxm-8") + _CONTROL),
+            ("power: 26 kW", "power: 60 kW"),
+            _NO_NUMBERS,
+        ),
     ),
     "requests-too-long": (
         "The longest requests exceed what the engine accepts.",

@@ -87,9 +87,10 @@ def _paint(text: str) -> str:
 
 
 def _finding(finding: Finding, places: Places) -> Iterator[str]:
-    yield f"  {finding.place}: {finding.message}"
+    absent = bool(places.values) and not places.has(finding.path)
+    yield f"  {finding.place}: {finding.message}" + (f" [{finding.path}]" if absent else "")
     source = places.line_of(finding.place)
-    if source:
+    if source and not (absent and finding.place == places.of("")):  # the start of the file shows nothing
         number = str(finding.place.line)
         text, column = _cut(source, finding.place.column)
         yield f"  {number} | {text}"

@@ -46,12 +46,12 @@ def latency_without_percentile(subject: Subject) -> Iterator[Hit]:
     source="Clusterwright: a failure scenario names what fails",
 )
 def survive_untied(subject: Subject) -> Iterator[Hit]:
-    """A loss must be survived and the file does not say of what."""
+    """A loss must be survived and the file does not say of what: the workload names none of several GPU pools."""
     for name, workload in subject.workloads.items():
         survive = workload.target.survive if workload.target else None
         if survive is None or survive.value <= 0:
             continue
-        if not workload.pools:
+        if not workload.pools and len(subject.gpu_pools) != 1:
             pools = ", ".join(subject.gpu_pools) or "none"
             message = f"{name} must survive {survive} and names no pool; GPU pools: {pools}"
             yield Hit(f"workloads.{name}.target.survive", message)

@@ -33,7 +33,8 @@ def test_a_finding_shows_place_line_caret_action_and_owner() -> None:
     block = page.split("\n\n")[1].splitlines()
     assert block[0] == "error subnet-manager-missing  (network, owner network@example.com)"
     place, line, caret, action = block[1:5]
-    number = re.match(r"  cluster\.yaml:(\d+):(\d+): InfiniBand network ib declares no subnet manager$", place)
+    said = "InfiniBand network ib declares no subnet manager [fabric.networks.ib.subnet_managers]"
+    number = re.match(rf"  cluster\.yaml:(\d+):(\d+): {re.escape(said)}$", place)
     assert number is not None
     assert line == f"  {number[1]} |     ib:"
     assert caret.index("^") - caret.index("| ") - 2 == int(number[2]) - 1
@@ -172,3 +173,10 @@ def test_a_name_cannot_command_the_terminal() -> None:
     page = text(hostile, whole=True)
     assert "x�[31m" in page
     assert not [c for c in page if not c.isprintable() and c != "\n"]
+
+
+def test_what_is_missing_altogether_names_its_path_and_quotes_no_line() -> None:
+    page = text("fabric=", whole=True)
+    block = page[page.index("error network-missing") :].splitlines()[1:3]
+    assert block[0] == "  cluster.yaml:1:1: the file declares no network [fabric.networks]"
+    assert block[1].startswith("  do: ")

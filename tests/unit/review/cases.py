@@ -42,7 +42,7 @@ GIVES: Final[dict[str, list[Changes]]] = {
         ("workloads.chat.target.ttft=1 s",),
         ("acceptance.requirements.chat-ttft.metric=ttft",),
     ],
-    "survive-untied": [("workloads.chat.pools=",)],
+    "survive-untied": [("workloads.chat.pools=", "pools.two={nodes: 'x-[1-2]', shape: hgx-h100-sxm-8}")],
     "survive-above-pool": [("workloads.chat.target.survive=2 nodes",)],
     "availability-untied": [("workloads.chat.target.survive=0 nodes",)],
     "detection-above-recovery": [("workloads.chat.target.detection=10 min",)],
@@ -505,7 +505,7 @@ SPARES: Final[dict[str, list[Changes]]] = {
     "nobody-operates": [("cluster.delivery=managed", "owners="), ("owners.duties.drivers=",)],
     "only-outputs-needed": [("workloads.chat.needs=outputs",)],
     "colocation-and-power-twice": [("economics.costs.power=8 ¢/kWh", "pools.gpu.ownership=owned")],
-    "survive-untied": [("workloads.chat.pools=", "workloads.chat.target.survive=0 nodes")],
+    "survive-untied": [("workloads.chat.pools=",)],
     "engine-version-missing": [("software.kueue=", "scheduling.queues=")],
     "addressing-missing": [()],
 }

@@ -35,7 +35,7 @@ OPTIONAL: Final = {
     "workloads.chat.serve.replicas": "what load and failures need",
     "workloads.chat.serve.memory_share": "the engine's default",
     "workloads.chat.serve.max_model_len": "the model's context",
-    "workloads.finetune.pools*": "every GPU pool",
+    "workloads.*.pools*": "every GPU pool, and there is one",
     "fabric.networks.ib.pools*": "every pool",
     # One entry of a list of several.
     "workloads.*.gpus.1": "one of two",
