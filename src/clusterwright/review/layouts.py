@@ -13,7 +13,7 @@ from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
 from clusterwright.review.subjects import Subject, listed
 
 _TABLE = RuleTable("workload")
-_PLAN: Final = "Clusterwright's plan (docs: planning, formulas with sources)"
+_PLAN: Final = "Clusterwright's plan; cw plan --explain prints formula and sources of every number"
 
 
 def _declared(workload: Workload) -> tuple[str, Parallel] | None:

@@ -16,8 +16,7 @@ from clusterwright.review.subjects import Subject, listed
 
 _TABLE = RuleTable("economics")
 
-#: Age from which a price is called stale; our default. Published H100 rental prices moved by more than half within a
-#: year (2024 to 2025), so a quarter is the longest that a comparison should rest on.
+#: Age from which a price is called stale: a quarter, our default; the catalogue dates every price that it holds.
 PRICE_AGE: Final = datetime.timedelta(days=92)
 #: Term from which evidence is asked for; our default: shorter ones can be left before a second refresh of prices.
 LONG_TERM_DAYS: Final = 365.0

@@ -18,7 +18,7 @@ from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
 from clusterwright.review.subjects import Subject, listed
 
 _TABLE = RuleTable("scheduler")
-_ALGEBRA: Final = "Clusterwright's quota tree (the algebra of Kueue 0.19 cohorts: docs/queues.md, potential)"
+_ALGEBRA: Final = "quota algebra of Kueue cohorts (pkg/cache/scheduler/resource_node.go), as in queueing.quotas"
 
 
 def _cycle_from(queues: Mapping[str, Queue], name: str) -> tuple[str, ...]:
