@@ -319,10 +319,6 @@ MISTAKES: Final[dict[str, tuple[str, Edits]]] = {
         "A containerd branch that is not listed for the Kubernetes minor.",
         (("containerd: 2.3.6, container_toolkit", "containerd: 1.7.28, container_toolkit"),),
     ),
-    "driver-out-of-support": (
-        "A driver branch without fixes.",
-        (("driver: 595.91.07, fabric_manager: 595.91.07, cuda: \"13.2\"", "driver: 535.216.01, fabric_manager: 535.216.01, cuda: \"12.2\""),),
-    ),
     "system-not-listed": (
         "An operating system that the GPU Operator does not list.",
         (("gpu_operator: 26.7.2", "gpu_operator: 26.7.0"), ("gpu-node: {os: Ubuntu 24.04", "gpu-node: {os: Debian 13")),

@@ -220,14 +220,13 @@ def _ends(subject: Subject, end: datetime.date, what: str, path: str) -> Iterato
             f"{what} goes out of support on {end}, before the term ends on {last}",
             "plan the upgrade before that day, with acceptance repeated",
             weight=35,
-            severity=Severity.WARNING,
         )
 
 
 @_TABLE.rule(
     "driver-out-of-support",
-    Severity.ERROR,
-    55,
+    Severity.WARNING,
+    75,
     area="compute",
     why="A branch without fixes keeps its bugs and its vulnerabilities.",
     satisfy="choose a branch that is supported for the whole term, or plan the upgrade",
@@ -248,8 +247,8 @@ def driver_end(subject: Subject) -> Iterator[Hit]:
 
 @_TABLE.rule(
     "kubernetes-out-of-support",
-    Severity.ERROR,
-    55,
+    Severity.WARNING,
+    75,
     why="A minor without patches keeps its vulnerabilities.",
     satisfy="choose a minor that is patched, and plan the upgrades within the term",
     example="software: {kubernetes: 1.36.2}",

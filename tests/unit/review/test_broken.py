@@ -25,7 +25,6 @@ WITHOUT_FILE: Final = {
     "multi-node-nvlink-undeclared": "needs a rack-scale shape: tests/unit/review/cases.py",
     "mig-unsupported": "needs a GPU without MIG: tests/unit/review/cases.py",
     "operator-containerd-unsupported": "no published containerd range in the catalogue yet",
-    "kubernetes-out-of-support": "no minor of the catalogue is out of support on the day of the examples",
 }
 
 

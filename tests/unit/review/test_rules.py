@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from builders.reviews import findings, review
+from clusterwright.app.reviewing import review_files
 from clusterwright.model.findings import AREAS, Severity
 from clusterwright.review.rulebook import BY_ID, RULES
 
@@ -113,9 +114,18 @@ def test_a_missing_owner_is_named_per_area(area: str) -> None:
     assert found.owner == ""
 
 
-def test_a_minor_out_of_support_is_an_error_from_the_day_after_its_end() -> None:
+def test_a_minor_out_of_support_weighs_more_from_the_day_after_its_end() -> None:
     last_day = datetime.date(2027, 6, 28)
     (before,) = findings("kubernetes-out-of-support", "economics.term=1 year", today=last_day)
-    assert before.severity is Severity.WARNING
+    assert "goes out of support" in before.message
     (after,) = findings("kubernetes-out-of-support", today=last_day + datetime.timedelta(days=1))
-    assert after.severity is Severity.ERROR
+    assert "went out of support" in after.message
+    assert after.weight > before.weight
+
+
+@pytest.mark.parametrize("year", [2027, 2030, 2040])
+def test_time_alone_makes_no_error_of_the_examples(year: int) -> None:
+    """A risk that came with age is a warning: what could be built yesterday is not refused today."""
+    for name in ("two-workers", "single-server", "training-1024"):
+        path = Path(__file__).parents[3] / "examples" / name / "cluster.yaml"
+        assert not review_files([path], today=datetime.date(year, 7, 1)).review.errors
