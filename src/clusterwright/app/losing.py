@@ -101,9 +101,10 @@ def _take_worker(cluster: ClusterHandle, job: JobId, stage: Stage) -> Loss:
     rank = attempt.ranks[-1].rank
     pid = next((e["pid"] for e in _said(cluster, found, attempt.number, "start") if e.get("rank") == rank), None)
     stat = read_stat(int(pid)) if pid is not None else None
+    at_s = time.time()  # before the signal: its end may be noticed before this process runs again
     if stat is None or not send_signal(stat.identity, signal.SIGKILL):
         raise Unavailable(f"rank {rank} of job {job} could not be killed")
-    return Loss("process", node, f"rank {rank} on {node}", time.time())
+    return Loss("process", node, f"rank {rank} on {node}", at_s)
 
 
 def _retries(architecture: Architecture) -> int:

@@ -56,7 +56,7 @@ class ClusterHandle:
         return alive(self._supervisor)
 
     def kill_agent(self, node: str) -> float:
-        """Kill the agent of a node with -9, as a machine that dies would; returns when (POSIX seconds).
+        """Kill the agent of a node with -9, as a machine that dies would; returns the moment before (POSIX seconds).
 
         Raises:
             InvalidInput: when there is no such node.
@@ -66,9 +66,10 @@ class ClusterHandle:
         if node not in known:
             raise InvalidInput(f"no node '{node}'; nodes: {', '.join(known)}")
         identity = read_identity(self._layout, f"agent-{node}")
+        at_s = time.time()  # before the signal: the loss may be noticed before this process runs again
         if identity is None or not send_signal(identity, signal.SIGKILL):
             raise Unavailable(f"the agent of node {node} does not run")
-        return time.time()
+        return at_s
 
     def stop(self) -> None:
         """End jobs, agents, control plane and supervisor; returns when no process is left.

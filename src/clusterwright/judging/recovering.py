@@ -163,7 +163,8 @@ def time_loss(seen: LossObservation) -> tuple[Reading, ...]:
 
 
 def _since(start_s: float, end_s: float | None) -> float | None:
-    return None if end_s is None else max(end_s - start_s, 0.0)
+    """None also where the end lies before the start: a clock was set back, and nothing was measured."""
+    return None if end_s is None or end_s < start_s else end_s - start_s
 
 
 def parse_step_log(lines: Sequence[str]) -> tuple[tuple[LoggedStep, ...], tuple[str, ...]]:
