@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from clusterwright.lib.figures import Figure
 from clusterwright.plan.drafts import Draft
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.placing import Nodes, Placement, Request, place, surviving_replicas, worst_loss
 from clusterwright.plan.results import LossPlan, Unplanned
+
+#: Losses that are each shown; of more only the declared number is.
+_FEW: Final = 4
 
 
 def plan_losses(
@@ -20,7 +24,9 @@ def plan_losses(
     pools: list[Nodes],
     rate: Figure | Unplanned | None,
 ) -> tuple[LossPlan, ...]:
-    """Losses of one node up to the declared number, worst for this workload; none where a pool has a single node.
+    """Losses of one node, of a few, and of the declared number, each the worst for this workload.
+
+    None where a pool has a single node.
 
     Args:
         drafts: all that ask for GPUs, this one included.
@@ -31,7 +37,8 @@ def plan_losses(
     if site is None or draft.request is None or len(site.nodes) < 2:
         return ()
     last = min(max(1, draft.survive), len(site.nodes) - 1)
-    return tuple(_loss(sheet, draft, drafts, placement, pools, rate, count) for count in range(1, last + 1))
+    counts = [*range(1, min(last, _FEW) + 1), *([last] if last > _FEW else [])]
+    return tuple(_loss(sheet, draft, drafts, placement, pools, rate, count) for count in counts)
 
 
 def _loss(

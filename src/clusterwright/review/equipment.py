@@ -88,7 +88,7 @@ def contradicts_shape(subject: Subject) -> Iterator[Hit]:
     80,
     why="The brief says on which GPUs the workload was sized and tested; on others its targets are hopes.",
     satisfy="give the workload a pool with an acceptable GPU, or accept the GPU knowingly",
-    example="gpus: [h100-sxm-80gb, h200-sxm-141gb]",
+    example="gpus: [h100-sxm-80, h200-sxm-141]",
     source="Clusterwright: the workload brief's GPU range",
     area="workload",
 )
@@ -111,7 +111,7 @@ def gpu_not_acceptable(subject: Subject) -> Iterator[Hit]:
     70,
     why="The scheduler takes whichever pool has room; memory, speed and price of a run then depend on luck.",
     satisfy="name the pools the workload may run on, and every GPU model it accepts",
-    example="pools: [h100]\ngpus: [h100-sxm-80gb]",
+    example="pools: [h100]\ngpus: [h100-sxm-80]",
     source="Clusterwright: a workload that may land on different GPUs must say so",
     area="workload",
 )

@@ -20,7 +20,7 @@ _SOURCE: Final = "Clusterwright: a contract is compared with the design"
     60,
     why="Accepting rented capacity means comparing it with what was promised.",
     satisfy="write down what the provider promised: nodes, GPU, NICs, topology, availability, replacement, term",
-    example="contract: {provider: example-cloud, nodes: 2, gpu: h100-sxm-80gb, availability: 99.5%, ...}",
+    example="contract: {provider: example-cloud, nodes: 2, gpu: h100-sxm-80, availability: 99.5%, ...}",
     source=_SOURCE,
     stages=ACCEPT,
 )
@@ -42,7 +42,7 @@ def contract_missing(subject: Subject) -> Iterator[Hit]:
     75,
     why="The design is sized for what it declares; the invoice is for what the contract says.",
     satisfy="correct the design or the contract",
-    example='contract: {nodes: 2, gpu: h100-sxm-80gb}\npools: {gpu: {nodes: "gpu-[001-002]"}}',
+    example='contract: {nodes: 2, gpu: h100-sxm-80}\npools: {gpu: {nodes: "gpu-[001-002]"}}',
     source=_SOURCE,
 )
 def contract_differs(subject: Subject) -> Iterator[Hit]:

@@ -213,7 +213,7 @@ def shape_unknown(subject: Subject) -> Iterator[Hit]:
     90,
     why="A GPU that nobody knows has no memory, rate or price.",
     satisfy="use a name of the catalogue, or add the GPU in a catalogue file of your own",
-    example="hardware: {gpu: h100-sxm-80gb}",
+    example="hardware: {gpu: h100-sxm-80}",
     source="the catalogue",
     area="compute",
 )

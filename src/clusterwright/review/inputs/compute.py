@@ -35,7 +35,7 @@ def no_gpu_pool(subject: Subject) -> Iterator[Hit]:
     95,
     why="Model, memory, form and count of the GPUs decide every other number.",
     satisfy="name a node shape of the catalogue, or the GPU and how many a node has",
-    example="shape: hgx-h100-sxm-8   # or hardware: {gpu: h100-sxm-80gb, gpus: 8, nvswitch: true}",
+    example="shape: hgx-h100-sxm-8   # or hardware: {gpu: h100-sxm-80, gpus: 8, nvswitch: true}",
     source=PRACTICE,
 )
 def gpu_hardware_missing(subject: Subject) -> Iterator[Hit]:
@@ -57,7 +57,7 @@ def gpu_hardware_missing(subject: Subject) -> Iterator[Hit]:
     why="Whether GPUs talk through NVSwitch decides tensor parallelism, collective rates and the need for "
     "Fabric Manager.",
     satisfy="name a catalogue shape, or say hardware.nvswitch true or false",
-    example="hardware: {gpu: h100-sxm-80gb, gpus: 8, nvswitch: true}",
+    example="hardware: {gpu: h100-sxm-80, gpus: 8, nvswitch: true}",
     source=PRACTICE,
 )
 def topology_missing(subject: Subject) -> Iterator[Hit]:

@@ -76,7 +76,7 @@ require(
     catches="A workload does not say which GPU models it accepts.",
     why="A provider substitutes what is in stock; memory, interconnect and formats differ between models.",
     satisfy="list the acceptable GPUs by their catalogue names",
-    example="gpus: [h100-sxm-80gb, h200-sxm-141gb]",
+    example="gpus: [h100-sxm-80, h200-sxm-141]",
     weight=60,
     stages=ALWAYS,
 )
