@@ -229,7 +229,7 @@ def test_requeue_preempts_and_the_job_runs_again(shared: ClusterHandle) -> None:
 def test_a_held_job_waits_until_it_is_released(shared: ClusterHandle) -> None:
     job = shared.engine.submit(spec(python("pass"), held=True))
     assert [b.kind for b in shared.engine.why(job)] == [BlockerKind.HELD]
-    shared.engine.hold(job, False)
+    shared.engine.release(job)
     assert shared.engine.wait(job, timeout_s=60).state is JobState.SUCCEEDED
 
 

@@ -195,6 +195,7 @@ class JobSpec:
     Args:
         gpu_model: only nodes with this GPU; unset means any, but one attempt never mixes models.
         exclude: nodes never to be used.
+        first_nodes: nodes for the first attempt alone; later ones go wherever there is room. Unset means any.
         workdir: working directory; unset means the job's own directory in the engine's state.
         checkpoint_dir: where the job keeps checkpoints and the engine its epoch file; unset means a directory in the
             engine's state. Two jobs never run at once in one checkpoint directory.
@@ -214,6 +215,7 @@ class JobSpec:
     priority: int = 0
     gpu_model: str | None = None
     exclude: tuple[str, ...] = ()
+    first_nodes: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str | None = None
     checkpoint_dir: str | None = None

@@ -321,3 +321,30 @@ def test_the_config_survives_being_written_and_read(tmp_path: Path) -> None:
     write_config(layout, config)
     assert read_config(layout) == config
     assert os.stat(layout.config).st_mode & 0o077 == 0
+
+
+@in_loop
+def test_the_first_attempt_goes_where_it_is_told_and_later_ones_wherever_there_is_room(stage: Stage) -> None:
+    s = stage()
+    s.hello("n1")
+    s.hello("n2")
+    job = s.submit(gpus=1, first_nodes=("n2",))
+    assert s.plane.jobs[job].attempts[0].nodes == ("n2",)
+    s.plane.on_ranks([s.report(job, 0)])
+    s.plane.lose("n2", "its process ended")
+    s.plane._on_fenced(job)
+    s.plane.schedule()
+    assert [a.nodes for a in s.plane.jobs[job].attempts] == [("n2",), ("n1",)]
+    with pytest.raises(InvalidInput, match="first node 'n9' does not exist; nodes: n1, n2"):
+        s.submit(first_nodes=("n9",))
+
+
+@in_loop
+def test_of_jobs_released_together_the_queue_decides_which_goes_first(stage: Stage) -> None:
+    s = stage()
+    s.hello("n1")
+    low = s.submit(gpus=2, held=True)
+    high = s.submit(gpus=2, held=True, priority=9)
+    s.plane.hold([s.plane.jobs[j] for j in (low, high)], held=False)
+    assert [s.plane.jobs[j].state for j in (low, high)] == [JobState.PENDING, JobState.STARTING]
+    assert [e.kind for e in s.store.history].count("released") == 2

@@ -67,9 +67,13 @@ class LocalEngine:
         """Preempt a running job: SIGTERM, grace, SIGKILL, and back into its queue."""
         self._ask("requeue", job=job)
 
-    def hold(self, job: JobId, held: bool = True) -> None:
-        """Hold a waiting job back, or release it."""
-        self._ask("hold", job=job, held=held)
+    def hold(self, *jobs: JobId) -> None:
+        """Keep jobs from being started (again); one that runs goes on."""
+        self._ask("hold", jobs=jobs, held=True)
+
+    def release(self, *jobs: JobId) -> None:
+        """Let held jobs start; of several the queue decides together, whatever their order here."""
+        self._ask("hold", jobs=jobs, held=False)
 
     def wait(self, job: JobId, until: Callable[[Job], bool] | None = None, *, timeout_s: float) -> Job:
         """The job once a condition holds (unset: once it has ended).

@@ -155,9 +155,10 @@ class ControlPlane:
         if tree.queues and spec.queue not in tree.leaves:
             raise InvalidInput(f"queue '{spec.queue}' takes no jobs; queues: {', '.join(sorted(tree.leaves))}")
         known = {n.name for n in self.config.nodes}
-        unknown = [n for n in spec.exclude if n not in known]
-        if unknown:
-            raise InvalidInput(f"excluded node '{unknown[0]}' does not exist; nodes: {', '.join(sorted(known))}")
+        for what, names in (("excluded", spec.exclude), ("first", spec.first_nodes)):
+            unknown = [n for n in names if n not in known]
+            if unknown:
+                raise InvalidInput(f"{what} node '{unknown[0]}' does not exist; nodes: {', '.join(sorted(known))}")
         job_id = JobId(str(max((int(j) for j in self.jobs), default=0) + 1))
         directory = spec.checkpoint_dir or str(self.layout.job(job_id) / "checkpoint")
         now = self.clock.now_s()
@@ -175,11 +176,12 @@ class ControlPlane:
         """Preempt a running job: it ends with grace and goes back into its queue."""
         self.commit(lifecycles.stop(job, AttemptEnd.PREEMPTED, self.clock.now_s(), "requeued on request"))
 
-    def hold(self, job: Job, held: bool) -> None:
-        """Hold a job back or release it; one that runs goes on."""
-        if job.held != held:
-            event = NewEvent("held" if held else "released", self.clock.now_s(), job.id)
-            self.commit(Change(replace(job, held=held), (event,)))
+    def hold(self, jobs: Sequence[Job], held: bool) -> None:
+        """Hold jobs back or release them, all before the next decision; what runs goes on."""
+        now, kind = self.clock.now_s(), "held" if held else "released"
+        changed = [j for j in jobs if j.held != held]
+        self.commit(*(Change(replace(j, held=held), (NewEvent(kind, now, j.id),)) for j in changed))
+        if changed:
             self.schedule()
 
     def why(self, job: Job) -> tuple[Blocker, ...]:

@@ -27,7 +27,8 @@ def queue_state(jobs: Iterable[Job], nodes: Iterable[Node], tree: QueueTree, now
         for n in nodes
     )
     gates = _gates(jobs)
-    waiting = tuple(_waiting(j, gates.get(j.id, {})) for j in jobs if j.state is JobState.PENDING)
+    names = [n.spec.name for n in nodes]
+    waiting = tuple(_waiting(j, gates.get(j.id, {}), names) for j in jobs if j.state is JobState.PENDING)
     return QueueState(views, waiting, tuple(h for j in jobs if (h := _holding(j)) is not None), tree, now_s)
 
 
@@ -55,7 +56,8 @@ def _gates(jobs: Iterable[Job]) -> dict[str, dict[str, str]]:
     return gates
 
 
-def _waiting(job: Job, gates: Mapping[str, str]) -> Waiting:
+def _waiting(job: Job, gates: Mapping[str, str], nodes: Iterable[str]) -> Waiting:
+    first = job.spec.first_nodes if not job.attempts else ()
     return Waiting(
         id=job.id,
         groups=job.spec.groups,
@@ -63,7 +65,7 @@ def _waiting(job: Job, gates: Mapping[str, str]) -> Waiting:
         queue=job.spec.queue,
         priority=job.spec.priority,
         flavor=job.spec.gpu_model,
-        exclude=frozenset(job.spec.exclude),
+        exclude=frozenset(job.spec.exclude).union(n for n in nodes if first and n not in first),
         avoid=frozenset(e.node for e in job.exclusions),
         held=job.held,
         gates=gates,

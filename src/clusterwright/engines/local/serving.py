@@ -163,7 +163,8 @@ class Server:
         self._plane.requeue(self._find(message))
 
     async def _hold(self, message: Message) -> None:
-        self._plane.hold(self._find(message), bool(message["held"]))
+        jobs = [self._find({"job": j}) for j in dict.fromkeys(message["jobs"])]
+        self._plane.hold(jobs, bool(message["held"]))
 
     async def _shut_down(self, message: Message) -> None:
         await self._plane.shut_down(float(message["grace_s"]))
