@@ -7,6 +7,8 @@ from typing import Final
 
 from clusterwright.model.findings import Severity
 from clusterwright.plan.results import Unplanned
+from clusterwright.review.inputs.owners import owner_of_duty
+from clusterwright.review.requiring import asked_as_a_whole
 from clusterwright.review.rules import ALWAYS, Hit, Rule, RuleTable, undecided
 from clusterwright.review.subjects import Subject, listed
 
@@ -101,11 +103,11 @@ _ABILITIES: Final = {"drivers": "drivers", "scheduler_policy": "the scheduler"}
 def nobody_operates(subject: Subject) -> Iterator[Hit]:
     """A self-managed cluster has nobody for two or more of drivers, scheduler, storage and network."""
     owners, cluster = subject.architecture.owners, subject.architecture.cluster
+    if asked_as_a_whole(subject, "owners"):
+        return  # owner-missing says so
     if cluster.delivery not in (None, "self-managed") or (cluster.delivery is None and subject.stage == "quote"):
         return
-    open_points = [
-        words for duty, words in _ABILITIES.items() if owners.duties is None or getattr(owners.duties, duty) is None
-    ]
+    open_points = [words for duty, words in _ABILITIES.items() if not owner_of_duty(subject, duty)]
     open_points += [area for area in ("storage", "network") if not owners.of(area)]
     if len(open_points) > 1:  # of a single one its own rule speaks
         kind = cluster.delivery or "delivery unsaid"

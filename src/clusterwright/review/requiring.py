@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from clusterwright.model.findings import Severity, Stage
-from clusterwright.review.rules import BUILD, Check, Hit, Rule, RuleTable
-from clusterwright.review.subjects import Subject, value_at
+from clusterwright.review.rules import ALWAYS, BUILD, Check, Hit, Rule, RuleTable
+from clusterwright.review.subjects import Subject, listed, value_at
 
 #: (path, what it is called in messages, the declared value) of each part that a rule asks about.
 Parts = Iterable[tuple[str, str, Any]]
@@ -15,6 +15,26 @@ Each = Callable[[Subject], Parts]
 
 #: Source of the rules that no outside document states.
 PRACTICE: Final = "Clusterwright's readiness areas: what a builder has to ask back for when it is missing"
+
+#: Top-level section → stages at which a rule of its own asks for the whole of it. Where it is absent that rule speaks
+#: alone: forty findings about the fields of a section that nobody has begun say less than one.
+WHOLE: Final[Mapping[str, tuple[Stage, ...]]] = {
+    "owners": ALWAYS,  # owner-missing
+    "fabric": ALWAYS,  # network-missing
+    "storage": ALWAYS,  # durable-store-missing
+    "scheduling": ALWAYS,  # engine-missing
+    "software": BUILD,  # software-missing
+    "access": BUILD,  # access-missing
+    "observability": BUILD,  # observability-missing
+    "acceptance": BUILD,  # acceptance-missing
+    "economics": BUILD,  # economics-missing
+}
+
+
+def asked_as_a_whole(subject: Subject, section: str) -> bool:
+    """Whether a section is absent or empty, and a rule of its own says so at this stage."""
+    value = getattr(subject.architecture, section)
+    return subject.stage in WHOLE[section] and (value is None or not value.model_fields_set)
 
 
 def the_file(subject: Subject) -> Parts:
@@ -92,18 +112,40 @@ def each_queue(subject: Subject) -> Parts:
 
 
 def missing(parts: Parts, fields: Mapping[str, str]) -> Iterator[Hit]:
-    """A hit for every field of a part that is absent or empty."""
+    """A hit for every field of a part that is absent or empty; one for all fields of a section that is absent."""
     for path, label, value in parts:
+        together: dict[str, dict[str, str]] = {}
         for field, words in fields.items():
             if value_at(value, field) in (None, "", (), {}):
-                yield Hit(f"{path}.{field}".lstrip("."), f"{label} does not say {words}")
+                together.setdefault(_absent_section(value, field), {})[field] = words
+        for section, open_points in together.items():
+            if section in fields:
+                continue  # asked for itself
+            if section and len(open_points) > 1:
+                said = listed(open_points.values(), "or")
+                yield Hit(f"{path}.{section}".lstrip("."), f"{label} does not say {said}")
+            else:
+                for field, words in open_points.items():
+                    yield Hit(f"{path}.{field}".lstrip("."), f"{label} does not say {words}")
+
+
+def _absent_section(value: Any, field: str) -> str:
+    """The outermost section on the way to a field that is absent, "" where only the field is."""
+    parts = field.split(".")
+    ways = (".".join(parts[:depth]) for depth in range(1, len(parts)))
+    return next((way for way in ways if value_at(value, way) is None), "")
 
 
 def asks(each: Each, fields: Mapping[str, str]) -> Check:
-    """A rule function that asks each part for its fields."""
+    """A rule function that asks each part for its fields; of an absent section its own rule speaks (WHOLE)."""
 
     def check(subject: Subject) -> Iterator[Hit]:
-        return missing(each(subject), fields)
+        for part in each(subject):
+            open_points = fields
+            if not part[0]:
+                silent = {s for s in WHOLE if asked_as_a_whole(subject, s)}
+                open_points = {f: w for f, w in fields.items() if "." not in f or f.partition(".")[0] not in silent}
+            yield from missing([part], open_points)
 
     return check
 

@@ -63,10 +63,10 @@ def test_all_unfolds_everything() -> None:
 
 
 def test_many_places_of_one_rule_are_counted() -> None:
-    page = text("owners.duties=")
-    assert "duty-unowned ×9" in page
-    assert "and 6 more places (--all)" in page
-    assert "(--all)" not in text("owners.duties=", whole=True)
+    page = text("owners={workload: ml@example.com}")
+    assert "owner-missing ×8" in page
+    assert "and 5 more places (--all)" in page
+    assert "(--all)" not in text("owners={workload: ml@example.com}", whole=True)
 
 
 def test_waivers_are_listed_with_what_they_cover() -> None:
@@ -178,5 +178,5 @@ def test_a_name_cannot_command_the_terminal() -> None:
 def test_what_is_missing_altogether_names_its_path_and_quotes_no_line() -> None:
     page = text("fabric=", whole=True)
     block = page[page.index("error network-missing") :].splitlines()[1:3]
-    assert block[0] == "  cluster.yaml:1:1: the file declares no network [fabric.networks]"
-    assert block[1].startswith("  do: ")
+    assert block[0].startswith("  cluster.yaml:1:1: the file declares no network, and nothing about addresses")
+    assert block[1] == "    [fabric]"

@@ -384,7 +384,7 @@ GIVES: Final[dict[str, list[Changes]]] = {
     "only-outputs-needed": [("workloads.chat.needs=outputs", "workloads.finetune.needs=outputs")],
     "api-cheaper": [(), ("workloads.chat.needs=outputs",)],
     "model-mix-unstable": [("workloads.chat.model_changes_every=7 days",)],
-    "nobody-operates": [("owners.duties.drivers=", "owners.network="), ("owners=",)],
+    "nobody-operates": [("owners.duties.drivers=", "owners.network="), ("owners={workload: ml@example.com}",)],
     "bursty-and-idle": [("workloads.chat.pattern=bursty",), ("workloads.chat.pattern=bursty", "economics=")],
     "data-movement-dominates": [("economics.costs.storage=$400000/month",)],
     "contract-differs": [

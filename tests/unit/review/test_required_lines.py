@@ -59,6 +59,7 @@ OPTIONAL: Final = {
     "*.preemption.minimum_runtime": "0",
     "*.retries.backoff": "the engine's default",
     "economics.exit.resale": "rented hardware has none",
+    "economics.costs.storage": "the store that is paid for has price and capacity",
     "contract*": "asked for at stage accept",
     # Conditions that narrow a claim, and claims that are one of several.
     "*.conditions.duration": "narrows the claim",

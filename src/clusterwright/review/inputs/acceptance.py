@@ -7,11 +7,28 @@ from typing import Final
 
 from clusterwright.model.findings import Severity
 from clusterwright.model.metrics import CLAIM_CLASSES
-from clusterwright.review.requiring import PRACTICE, require, the_file
-from clusterwright.review.rules import ALWAYS, BUILD, Hit, Rule, RuleTable
+from clusterwright.review.requiring import PRACTICE, asked_as_a_whole, require, the_file
+from clusterwright.review.rules import BUILD, Hit, Rule, RuleTable
 from clusterwright.review.subjects import Subject
 
 _TABLE = RuleTable("acceptance")
+
+
+@_TABLE.rule(
+    "acceptance-missing",
+    Severity.ERROR,
+    75,
+    why="A cluster that nobody agreed how to accept is accepted when the invoice comes.",
+    satisfy="write acceptance: who accepts, on which image and workload, against which claims of all four classes",
+    example="acceptance: {accepted_by: head-of-platform@example.com, image: ..., workload: ..., requirements: {...}}",
+    source=PRACTICE,
+    stages=BUILD,
+)
+def acceptance_missing(subject: Subject) -> Iterator[Hit]:
+    """The file has no section acceptance: who accepts what, and against which thresholds, is open."""
+    if asked_as_a_whole(subject, "acceptance"):
+        yield Hit("acceptance", "the file says nothing about acceptance: who, which image and workload, which claims")
+
 
 require(
     _TABLE,
@@ -23,7 +40,6 @@ require(
     satisfy="name the person",
     example="acceptance: {accepted_by: head-of-platform@example.com}",
     weight=60,
-    stages=ALWAYS,
 )
 require(
     _TABLE,
@@ -81,12 +97,21 @@ require(
     satisfy="require at least one claim of the class",
     example="requirements: {tasks-land: {metric: tasks_as_expected, at_least: 100%, ...}}",
     source=PRACTICE,
+    stages=BUILD,
 )
 def class_uncovered(subject: Subject) -> Iterator[Hit]:
     """One of the four classes of claims has no required threshold."""
     acceptance = subject.architecture.acceptance
     claims = acceptance.requirements.values() if acceptance else ()
     covered = {r.claim for r in claims if r.required}
+    if asked_as_a_whole(subject, "acceptance"):
+        return  # acceptance-missing says so
+    if not claims:
+        classes = ", ".join(CLAIM_CLASSES)
+        yield Hit(
+            "acceptance.requirements", f"acceptance requires nothing; claims of four classes are wanted: {classes}"
+        )
+        return
     for claim in CLAIM_CLASSES:
         if claim not in covered:
             yield Hit("acceptance.requirements", f"no required claim of the class {claim}")

@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from clusterwright.model.findings import Severity
-from clusterwright.review.requiring import PRACTICE, Parts, each_gpu_pool, each_pool, require, the_file
+from clusterwright.review.requiring import (
+    PRACTICE,
+    Parts,
+    asked_as_a_whole,
+    each_gpu_pool,
+    each_pool,
+    require,
+    the_file,
+)
 from clusterwright.review.rules import ALWAYS, BUILD, Hit, Rule, RuleTable
-from clusterwright.review.subjects import Subject
+from clusterwright.review.subjects import Subject, listed
 
 _TABLE = RuleTable("compute")
 
@@ -89,11 +97,16 @@ def _host_facts(subject: Subject, pool: str) -> dict[str, Any]:
 
 
 def _ask_host(subject: Subject, fields: dict[str, str]) -> Iterator[Hit]:
-    for name in subject.gpu_pools:
-        facts = _host_facts(subject, name)
-        for field, words in fields.items():
-            if facts[field] is None:
-                yield Hit(f"pools.{name}.hardware.{field}", f"pool {name} does not say {words}")
+    for name, pool in subject.gpu_pools.items():
+        if pool.hardware is None and subject.stage in BUILD:
+            continue  # host-missing asks for the whole of it
+        for field, words in _open_points(subject, name, fields).items():
+            yield Hit(f"pools.{name}.hardware.{field}", f"pool {name} does not say {words}")
+
+
+def _open_points(subject: Subject, pool: str, fields: dict[str, str]) -> dict[str, str]:
+    facts = _host_facts(subject, pool)
+    return {field: words for field, words in fields.items() if facts[field] is None}
 
 
 @_TABLE.rule(
@@ -107,14 +120,38 @@ def _ask_host(subject: Subject, fields: dict[str, str]) -> Iterator[Hit]:
     stages=BUILD,
 )
 def host_missing(subject: Subject) -> Iterator[Hit]:
-    """A GPU pool does not say what CPUs, memory and NUMA nodes its hosts have."""
-    words = {
-        "cpu": "which CPUs its nodes have",
-        "cpu_cores": "how many cores a node has",
-        "ram": "how much memory a node has",
-        "numa_nodes": "how many NUMA nodes a node has",
-    }
-    yield from _ask_host(subject, words)
+    """A GPU pool does not say what CPUs, memory and NUMA nodes its hosts have, or has no hardware section at all."""
+    yield from _ask_host(subject, _HOST)
+    for name, pool in subject.gpu_pools.items():
+        wanted = _HOST | _DISKS | (_NICS if _on_compute_network(subject, name) else {})
+        wanted |= {} if subject.provider_managed else _POWER
+        open_points = _open_points(subject, name, wanted)
+        if pool.hardware is None and open_points:
+            yield Hit(f"pools.{name}.hardware", f"pool {name} does not say {listed(open_points.values(), 'or')}")
+
+
+_HOST: Final = {
+    "cpu": "which CPUs its nodes have",
+    "cpu_cores": "how many cores a node has",
+    "ram": "how much memory a node has",
+    "numa_nodes": "how many NUMA nodes a node has",
+}
+_DISKS: Final = {
+    "nvme_capacity": "how much local NVMe a node has",
+    "nvme_read": "how fast a node reads its NVMe",
+    "nvme_write": "how fast a node writes its NVMe",
+}
+_NICS: Final = {
+    "nic": "which compute NIC its nodes have",
+    "nics": "how many compute NICs a node has",
+    "pcie_generation": "which PCIe generation a NIC's slot has",
+    "pcie_lanes": "how many PCIe lanes a NIC's slot has",
+}
+_POWER: Final = {"power": "what power a node draws"}
+
+
+def _on_compute_network(subject: Subject, pool: str) -> bool:
+    return any(subject.network_reaches(network, pool) for network in subject.networks_with("compute"))
 
 
 @_TABLE.rule(
@@ -129,12 +166,7 @@ def host_missing(subject: Subject) -> Iterator[Hit]:
 )
 def local_storage_missing(subject: Subject) -> Iterator[Hit]:
     """A GPU pool does not say how large and fast its local disks are."""
-    words = {
-        "nvme_capacity": "how much local NVMe a node has",
-        "nvme_read": "how fast a node reads its NVMe",
-        "nvme_write": "how fast a node writes its NVMe",
-    }
-    yield from _ask_host(subject, words)
+    yield from _ask_host(subject, _DISKS)
 
 
 @_TABLE.rule(
@@ -149,17 +181,8 @@ def local_storage_missing(subject: Subject) -> Iterator[Hit]:
 )
 def nics_missing(subject: Subject) -> Iterator[Hit]:
     """A GPU pool on a compute network does not say which NICs its nodes have, in which slots."""
-    words = {
-        "nic": "which compute NIC its nodes have",
-        "nics": "how many compute NICs a node has",
-        "pcie_generation": "which PCIe generation a NIC's slot has",
-        "pcie_lanes": "how many PCIe lanes a NIC's slot has",
-    }
-    on_fabric = [
-        f"pools.{p}." for p in subject.gpu_pools for n in subject.networks_with("compute")
-        if subject.network_reaches(n, p)
-    ]  # fmt: skip
-    yield from (hit for hit in _ask_host(subject, words) if hit.path.startswith(tuple(on_fabric)))
+    on_fabric = tuple(f"pools.{pool}." for pool in subject.gpu_pools if _on_compute_network(subject, pool))
+    yield from (hit for hit in _ask_host(subject, _NICS) if hit.path.startswith(on_fabric))
 
 
 @_TABLE.rule(
@@ -173,12 +196,18 @@ def nics_missing(subject: Subject) -> Iterator[Hit]:
 )
 def node_power_missing(subject: Subject) -> Iterator[Hit]:
     """A GPU pool does not say what power a node draws."""
-    if not subject.provider_managed:
-        yield from _ask_host(subject, {"power": "what power a node draws"})
+    if _runs_own_site(subject):
+        yield from _ask_host(subject, _POWER)
+
+
+def _runs_own_site(subject: Subject) -> bool:
+    """Whether power and cooling are the reader's business; for a quote only where delivery says so."""
+    unsaid = subject.architecture.cluster.delivery is None
+    return not subject.provider_managed and not (unsaid and subject.stage == "quote")
 
 
 def _own_site(subject: Subject) -> Parts:
-    return () if subject.provider_managed else the_file(subject)
+    return the_file(subject) if _runs_own_site(subject) else ()
 
 
 require(
@@ -229,10 +258,33 @@ require(
     weight=50,
     stages=ALWAYS,
 )
+
+
+@_TABLE.rule(
+    "software-missing",
+    Severity.ERROR,
+    70,
+    why="Engine, operator, driver, CUDA, NCCL and runtime have support ranges of their own; what is not named "
+    "cannot be checked, and is decided by whoever installs first.",
+    satisfy="write software: the engine's version, a profile per kind of node, and who keeps them current (lifecycle)",
+    example="software: {kubernetes: 1.36.2, profiles: {gpu-node: {os: Ubuntu 24.04, driver: 595.91.07, ...}}, ...}",
+    source=PRACTICE,
+    stages=BUILD,
+)
+def software_missing(subject: Subject) -> Iterator[Hit]:
+    """The file has no section software: versions, profiles and their upkeep are open."""
+    if asked_as_a_whole(subject, "software"):
+        yield Hit("software", "the file says nothing about software: versions, profiles of the nodes, lifecycle")
+
+
+def _each_pool_with_profiles(subject: Subject) -> Parts:
+    return () if asked_as_a_whole(subject, "software") else each_pool(subject)
+
+
 require(
     _TABLE,
     "pool-profile-missing",
-    each_pool,
+    _each_pool_with_profiles,
     {"software": "which software profile its nodes have"},
     catches="A pool has no software profile.",
     why="Nodes without a declared profile drift apart, and a failing version pair cannot be seen beforehand.",

@@ -8,6 +8,7 @@ from typing import Final
 from clusterwright.model.findings import Severity
 from clusterwright.review.requiring import (
     PRACTICE,
+    asked_as_a_whole,
     each_compute_network,
     each_data_network,
     each_network,
@@ -32,7 +33,9 @@ _TABLE = RuleTable("network")
 def no_network(subject: Subject) -> Iterator[Hit]:
     """No network is declared."""
     if not subject.networks:
-        yield Hit("fabric.networks", "the file declares no network")
+        whole = asked_as_a_whole(subject, "fabric")
+        rest = ", and nothing about addresses, names, time, ingress and egress" if whole else ""
+        yield Hit("fabric" if whole else "fabric.networks", f"the file declares no network{rest}")
 
 
 @_TABLE.rule(
@@ -189,6 +192,8 @@ def gpudirect_undecided(subject: Subject) -> Iterator[Hit]:
 def pod_networking_missing(subject: Subject) -> Iterator[Hit]:
     """On Kubernetes, how pods reach the networks is not stated."""
     fabric = subject.architecture.fabric
+    if asked_as_a_whole(subject, "fabric"):
+        return  # network-missing says so
     if "kubernetes" in subject.engines and (fabric is None or fabric.pod_networking is None):
         yield Hit("fabric.pod_networking", "the engine is kubernetes and the file does not say how pods reach networks")
 
@@ -207,6 +212,8 @@ def ingress_missing(subject: Subject) -> Iterator[Hit]:
     """An inference workload has no way in."""
     fabric = subject.architecture.fabric
     serving = [n for n, w in subject.workloads.items() if w.serve is not None]
+    if asked_as_a_whole(subject, "fabric"):
+        return  # network-missing says so
     if serving and (fabric is None or fabric.ingress is None):
         yield Hit("fabric.ingress", f"workload {serving[0]} serves requests and the file names no ingress")
 

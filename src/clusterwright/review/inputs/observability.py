@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.model.findings import Severity
-from clusterwright.review.requiring import require, the_file
-from clusterwright.review.rules import Rule, RuleTable
+from clusterwright.review.requiring import PRACTICE, asked_as_a_whole, require, the_file
+from clusterwright.review.rules import BUILD, Hit, Rule, RuleTable
+from clusterwright.review.subjects import Subject
 
 _TABLE = RuleTable("observability")
+
+
+@_TABLE.rule(
+    "observability-missing",
+    Severity.ERROR,
+    60,
+    why="What nobody sees is found by users: idle GPUs, flapping links, full stores, jobs that wait for no reason.",
+    satisfy="write observability: where jobs, GPUs, fabric, storage and cost are seen, who is alerted, for how long",
+    example="observability: {jobs: ..., gpus: ..., fabric: ..., storage: ..., cost: ..., alerts: ..., ...}",
+    source=PRACTICE,
+    stages=BUILD,
+)
+def observability_missing(subject: Subject) -> Iterator[Hit]:
+    """The file has no section observability: nothing says where anything is seen."""
+    if asked_as_a_whole(subject, "observability"):
+        open_points = "jobs, GPUs, fabric, storage, cost, alerts, history"
+        yield Hit("observability", f"the file says nothing about observability: {open_points}")
+
 
 require(
     _TABLE,

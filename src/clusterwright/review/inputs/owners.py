@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.model.findings import AREAS, Area, Severity
-from clusterwright.review.requiring import PRACTICE
+from clusterwright.review.requiring import PRACTICE, asked_as_a_whole
 from clusterwright.review.rules import ALWAYS, BUILD, Hit, Rule, RuleTable
-from clusterwright.review.subjects import Subject
+from clusterwright.review.subjects import Subject, listed
 
 _TABLE = RuleTable("workload")
 
@@ -25,6 +25,9 @@ _TABLE = RuleTable("workload")
 )
 def owner_missing(subject: Subject) -> Iterator[Hit]:
     """A readiness area has no owner."""
+    if asked_as_a_whole(subject, "owners"):
+        yield Hit("owners", f"the file names no owner for any of the {len(AREAS)} areas")
+        return
     for area in AREAS:
         if not subject.architecture.owners.of(area):
             yield Hit(f"owners.{area}", f"the area {area} has no owner, and there is no default", area=area)
@@ -49,17 +52,27 @@ DUTIES: Final[dict[str, tuple[Area, str]]] = {
     Severity.ERROR,
     60,
     why="Clusters fail on what recurs: drivers, patches, quotas, access, nights. Each needs a name beforehand.",
-    satisfy="name a person or team for the duty",
+    satisfy="name a person or team for the duty, or owners.default for all that have none of their own",
     example="owners: {duties: {drivers: platform@example.com, on_call: sre@example.com, ...}}",
     source=PRACTICE,
     stages=BUILD,
 )
 def duty_unowned(subject: Subject) -> Iterator[Hit]:
-    """A recurring duty (drivers, images, patching, on-call, ...) has no owner."""
-    duties = subject.architecture.owners.duties
-    for duty, (area, words) in DUTIES.items():
-        if duties is None or not getattr(duties, duty):
-            yield Hit(f"owners.duties.{duty}", f"nobody {words}", area=area)
+    """A recurring duty (drivers, images, patching, on-call, ...) has no owner, and there is no default."""
+    if asked_as_a_whole(subject, "owners"):
+        return  # owner-missing says so
+    unowned = {duty: about for duty, about in DUTIES.items() if not owner_of_duty(subject, duty)}
+    if subject.architecture.owners.duties is None and unowned:
+        yield Hit("owners.duties", f"nobody {listed((words for _, words in unowned.values()), 'or')}")
+        return
+    for duty, (area, words) in unowned.items():
+        yield Hit(f"owners.duties.{duty}", f"nobody {words}", area=area)
+
+
+def owner_of_duty(subject: Subject, duty: str) -> str | None:
+    """Who has a recurring duty: its own owner, else the default, else None."""
+    owners = subject.architecture.owners
+    return (getattr(owners.duties, duty) if owners.duties else None) or owners.default
 
 
 RULES: Final[tuple[Rule, ...]] = tuple(_TABLE.rules)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.model.findings import Severity
-from clusterwright.review.requiring import PRACTICE, each_queue, each_workload, require, the_file
+from clusterwright.review.requiring import PRACTICE, asked_as_a_whole, each_queue, each_workload, require, the_file
 from clusterwright.review.rules import ALWAYS, BUILD, Hit, Rule, RuleTable
 from clusterwright.review.subjects import Subject
 
@@ -165,6 +165,8 @@ def mixed_engines(subject: Subject) -> Iterator[Hit]:
 def engine_version_missing(subject: Subject) -> Iterator[Hit]:
     """The version of the engine, or (a warning) of what offers it GPUs and holds its queues, is not declared."""
     software = subject.architecture.software
+    if asked_as_a_whole(subject, "software"):
+        return  # software-missing says so
     wanted: dict[str, str] = {}
     if "kubernetes" in subject.engines:
         wanted = {

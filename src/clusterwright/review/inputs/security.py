@@ -6,11 +6,29 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.model.findings import Severity
-from clusterwright.review.requiring import require, the_file
+from clusterwright.review.requiring import PRACTICE, asked_as_a_whole, require, the_file
 from clusterwright.review.rules import BUILD, Hit, Rule, RuleTable
 from clusterwright.review.subjects import Subject
 
 _TABLE = RuleTable("security")
+
+
+@_TABLE.rule(
+    "access-missing",
+    Severity.ERROR,
+    65,
+    why="Who may do what on a cluster is decided by default settings, and found out by whoever tries.",
+    satisfy="write access: identity, tenancy and isolation, ssh, images, secrets, egress, deletion, audit, vendors",
+    example="access: {tenancy: single-team, identity: OIDC of the company, isolation: one namespace per workload, ...}",
+    source=PRACTICE,
+    stages=BUILD,
+)
+def access_missing(subject: Subject) -> Iterator[Hit]:
+    """The file has no section access: identity, isolation, images, secrets and all else about security are open."""
+    if asked_as_a_whole(subject, "access"):
+        open_points = "identity, isolation, ssh, images, secrets, egress, deletion, audit, vendor access"
+        yield Hit("access", f"the file says nothing about access: {open_points}")
+
 
 require(
     _TABLE,
@@ -133,6 +151,8 @@ require(
 def privileged_pods(subject: Subject) -> Iterator[Hit]:
     """On Kubernetes, who may run privileged pods is not stated."""
     access = subject.architecture.access
+    if asked_as_a_whole(subject, "access"):
+        return  # access-missing says so
     if "kubernetes" in subject.engines and (access is None or access.privileged_pods is None):
         yield Hit("access.privileged_pods", "the engine is kubernetes and nothing says who may run privileged pods")
 

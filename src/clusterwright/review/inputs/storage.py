@@ -9,6 +9,7 @@ from clusterwright.model.findings import Severity
 from clusterwright.review.requiring import (
     PRACTICE,
     Parts,
+    asked_as_a_whole,
     each_durable_store,
     each_remote_store,
     each_store,
@@ -16,7 +17,7 @@ from clusterwright.review.requiring import (
     the_file,
 )
 from clusterwright.review.rules import ALWAYS, BUILD, Hit, Rule, RuleTable
-from clusterwright.review.subjects import Subject
+from clusterwright.review.subjects import Subject, listed
 
 _TABLE = RuleTable("storage")
 
@@ -32,9 +33,11 @@ _TABLE = RuleTable("storage")
 )
 def no_durable_store(subject: Subject) -> Iterator[Hit]:
     """No store keeps data for good."""
-    if not any(store.durable for store in subject.stores.values()):
-        known = ", ".join(subject.stores) or "none"
-        yield Hit("storage.stores", f"no store is durable; stores declared: {known}")
+    if not subject.stores:
+        where = "storage" if asked_as_a_whole(subject, "storage") else "storage.stores"
+        yield Hit(where, "the file declares no store, so nothing keeps weights, data, checkpoints or logs")
+    elif not any(store.durable for store in subject.stores.values()):
+        yield Hit("storage.stores", f"no store is durable; stores declared: {', '.join(subject.stores)}")
 
 
 require(
@@ -156,8 +159,13 @@ def use_missing(subject: Subject) -> Iterator[Hit]:
     uses = storage.uses if storage else None
     training = any(w.train is not None for w in subject.workloads.values())
     wanted = ["weights", "outputs", "logs"] + (["datasets", "checkpoints"] if training else [])
+    if asked_as_a_whole(subject, "storage"):
+        return  # durable-store-missing says so
+    if uses is None:
+        yield Hit("storage.uses", f"the file does not say which store holds {listed(wanted)}")
+        return
     for use in wanted:
-        if uses is None or getattr(uses, use) is None:
+        if getattr(uses, use) is None:
             yield Hit(f"storage.uses.{use}", f"the file does not say which store holds {use}")
 
 
@@ -195,7 +203,6 @@ require(
     example="region: ams1\nprice: $0.02/GB-month\negress_price: $0.01/GB",
     severity=Severity.WARNING,
     weight=35,
-    stages=ALWAYS,
 )
 
 RULES: Final[tuple[Rule, ...]] = tuple(_TABLE.rules)

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.model.findings import Severity
-from clusterwright.review.requiring import PRACTICE, each_inference, each_training, each_workload, require
+from clusterwright.review.requiring import (
+    PRACTICE,
+    each_inference,
+    each_training,
+    each_workload,
+    missing,
+    require,
+)
 from clusterwright.review.rules import ALWAYS, BUILD, Hit, Rule, RuleTable
 from clusterwright.review.subjects import Subject
 
@@ -156,20 +163,27 @@ require(
     weight=70,
     stages=ALWAYS,
 )
-require(
-    _TABLE,
+
+
+@_TABLE.rule(
     "start-expectation-missing",
-    each_inference,
-    {
-        "payload.startup": "how long deserialisation and engine start take beside the transfer",
-        "target.cold_start": "how long a cold start may take",
-    },
-    catches="An inference workload does not say what a cold start takes and may take.",
+    Severity.ERROR,
+    45,
     why="Engine start can take longer than the transfer; a promise about recovery rests on the sum.",
     satisfy="give payload.startup and target.cold_start",
     example="payload: {startup: 60 s, ...}\ntarget: {cold_start: 5 min}",
-    weight=45,
+    source=PRACTICE,
+    stages=BUILD,
 )
+def start_expectation(subject: Subject) -> Iterator[Hit]:
+    """An inference workload does not say what a cold start takes and may take."""
+    for part in each_inference(subject):
+        if part[2].payload is not None:  # else model-loading-missing says so
+            words = "how long deserialisation and engine start take beside the transfer"
+            yield from missing([part], {"payload.startup": words})
+        yield from missing([part], {"target.cold_start": "how long a cold start may take"})
+
+
 require(
     _TABLE,
     "recovery-target-missing",
@@ -274,7 +288,6 @@ require(
     satisfy="name the unit: accepted Mtok, accepted run, image",
     example="denominator: accepted Mtok",
     weight=55,
-    stages=ALWAYS,
 )
 require(
     _TABLE,
