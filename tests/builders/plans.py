@@ -82,6 +82,7 @@ workloads:
       in_p95: 3000 tokens
       rate: 8 req/s
       replicas: 2
+      spread: required
       parallel: {tp: 4}
       memory_share: 90%
       max_model_len: 8192 tokens
@@ -101,6 +102,7 @@ workloads:
       tokens: 200 Mtok
       deadline: 3 days
       checkpoint: {to: object, every: 25 min, mode: async, stall_within: 60 s, restore_within: 120 s}
+    payload: {source: object, within: 120 s}
     target: {recovery: 15 min, lost_work: 30 min}
 pools:
   gpu: {nodes: "gpu-[1-2]", shape: hgx-h100, price: $2.40/GPU-h}

@@ -11,7 +11,14 @@ from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.figures import Figure
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import Plan
-from clusterwright.report.plans import figure_names, find_figure, plan_values, render_derivation, render_plan
+from clusterwright.report.plans import (
+    derivation_values,
+    figure_names,
+    find_figure,
+    plan_values,
+    render_derivation,
+    render_plan,
+)
 
 
 def plan_files(
@@ -25,9 +32,9 @@ def plan_files(
     return plan_architecture(load_document(paths, overrides), load_catalogue(catalogues))
 
 
-def describe_plan(plan: Plan) -> str:
-    """The plan as text."""
-    return render_plan(plan)
+def describe_plan(plan: Plan, width: int = 120) -> str:
+    """The plan as text for a terminal of that many columns."""
+    return render_plan(plan, width)
 
 
 def values_of_plan(plan: Plan) -> dict[str, Any]:
@@ -41,9 +48,26 @@ def explain_figure(plan: Plan, name: str) -> str:
     Raises:
         InvalidInput: when no figure or several are called so; names the nearest.
     """
+    return render_derivation(_figure(plan, name))
+
+
+def values_of_figure(plan: Plan, name: str) -> dict[str, Any]:
+    """The derivation of a figure as a tree of plain values.
+
+    Raises:
+        InvalidInput: as `explain_figure`.
+    """
+    return derivation_values(_figure(plan, name))
+
+
+def _figure(plan: Plan, name: str) -> Figure:
     found = find_figure(plan, name)
     if isinstance(found, Figure):
-        return render_derivation(found)
-    meant = f"; did you mean {' or '.join(found)}?" if found else ""
-    known = "\n  ".join(figure_names(plan, computed=True)) or "none"
-    raise InvalidInput(f"no one figure is called '{name}'{meant}\nfigures that are computed:\n  {known}")
+        return found
+    several = sum(n.endswith(f".{name}") for n in found) > 1
+    problem = f"several figures end in '{name}'" if several else f"no figure is called '{name}'"
+    if found:
+        near = "\n  ".join(found)
+        raise InvalidInput(f"{problem}; did you mean one of these?\n  {near}")
+    count = len(figure_names(plan, computed=True))
+    raise InvalidInput(f"{problem}; `cw plan --format json` lists the {count} that are computed under `figures`")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from enum import IntEnum, StrEnum
 from typing import Any
@@ -58,3 +59,8 @@ def show_error(error: ClusterwrightError) -> None:
 def is_terminal() -> bool:
     """Whether standard error is a terminal that can show live progress."""
     return sys.stderr.isatty()
+
+
+def columns() -> int:
+    """Columns of the terminal, or what COLUMNS says; 120 where neither is known."""
+    return shutil.get_terminal_size((120, 40)).columns

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from clusterwright.app.planning import describe_plan, explain_figure, plan_files, values_of_plan
-from clusterwright.cli.output import Exit, Format, say, say_json
+from clusterwright.app.planning import describe_plan, explain_figure, plan_files, values_of_figure, values_of_plan
+from clusterwright.cli.output import Exit, Format, columns, say, say_json
 
 
 def plan(
@@ -41,12 +41,15 @@ def plan(
     """
     planned = plan_files(files, overrides or (), catalogues or ())
     if explain is not None:
-        say(explain_figure(planned, explain))
+        if output is Format.json:
+            say_json(values_of_figure(planned, explain))
+        else:
+            say(explain_figure(planned, explain))
         return
     if output is Format.json:
         say_json(values_of_plan(planned))
     else:
-        say(describe_plan(planned))
+        say(describe_plan(planned, columns()))
     if planned.misfits:
         raise typer.Exit(Exit.FAILED)
     if planned.unplanned:

@@ -166,6 +166,11 @@ def format_amount(value: float, unit: str) -> str:
     return f"{format_value(value)} {unit}".rstrip()
 
 
+def format_band(band: tuple[float, float]) -> str:
+    """`×0.54 to ×0.95`: three significant digits, so that no factor is rounded to a better one."""
+    return f"×{band[0]:.3g} to ×{band[1]:.3g}"
+
+
 def format_value(value: float) -> str:
     """Four significant digits, thousands separated, no exponent between 1e-4 and 1e15."""
     if math.isinf(value):
@@ -189,7 +194,7 @@ def explain_lines(figure: Figure, depth: int = 12) -> list[str]:
     def walk(node: Figure, level: int) -> None:
         indent = "  " * level
         mark = f"[{node.origin.word}]"
-        band = f"  band ×{node.band[0]:g}–×{node.band[1]:g}" if node.band else ""
+        band = f"  band {format_band(node.band)}" if node.band else ""
         if node.is_leaf:
             lines.append(f"{indent}{node.name} = {node} {mark} {node.basis}{band}")
             return

@@ -12,6 +12,7 @@ from clusterwright.model.units import (
     Duration,
     Money,
     MoneyPerTime,
+    PositiveShare,
     PowerPrice,
     Share,
     Text,
@@ -25,7 +26,7 @@ class Costs(Section):
 
     network: MoneyPerTime | None = Field(default=None, description="switches, cables, transit")
     storage: MoneyPerTime | None = Field(
-        default=None, description="of all stores; price × capacity of the priced stores if absent"
+        default=None, description="of stores that have no price of their own; price × capacity of the others is added"
     )
     support: MoneyPerTime | None = Field(default=None, description="vendor support")
     operations: MoneyPerTime | None = Field(default=None, description="staff and tooling")
@@ -43,7 +44,7 @@ class Shares(Section):
     idle: Share | None = Field(default=None, description="of paid time without a job")
     retries: Share | None = Field(default=None, description="of work that is done again")
     failed: Share | None = Field(default=None, description="of runs that yield nothing")
-    accepted: Share | None = Field(default=None, description="of outputs that are accepted")
+    accepted: PositiveShare | None = Field(default=None, description="of outputs that are accepted")
 
 
 class Alternative(Section):
@@ -54,7 +55,9 @@ class Alternative(Section):
     input_price: TokenPrice | None = Field(default=None, description="of prompt tokens")
     output_price: TokenPrice | None = Field(default=None, description="of generated tokens")
     denominator: Text | None = Field(default=None, description="unit it is compared by; the same as ours")
-    utilisation: Share | None = Field(default=None, description="share of paid time in use, where it differs from ours")
+    utilisation: PositiveShare | None = Field(
+        default=None, description="share of paid time in use, where it differs from ours"
+    )
     throughput: TokenRate | None = Field(default=None, description="per GPU, where it differs from ours")
     source: Text | None = Field(default=None, description="who quotes the price")
     date: Day | None = Field(default=None, description="day of the price")
@@ -73,7 +76,9 @@ class Economics(Section):
     """Denominator, costs, use, alternatives."""
 
     denominator: Text | None = Field(default=None, description="such as accepted Mtok, GPU-h, run")
-    utilisation: Share | None = Field(default=None, description="share of paid GPU time expected to do useful work")
+    utilisation: PositiveShare | None = Field(
+        default=None, description="share of paid GPU time expected to do useful work"
+    )
     utilisation_means: Literal["useful", "allocated"] | None = Field(
         default=None, description="what the utilisation counts"
     )

@@ -5,7 +5,19 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from clusterwright.model.section import Section
-from clusterwright.model.units import Bytes, Count, Delay, Duration, Nodes, RequestRate, Share, Text, Texts, Tokens
+from clusterwright.model.units import (
+    Bytes,
+    Count,
+    Delay,
+    Duration,
+    Nodes,
+    PositiveShare,
+    RequestRate,
+    Share,
+    Text,
+    Texts,
+    Tokens,
+)
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
 Artifact = Literal["weights", "tokenizer", "engine", "adapter", "dataset"]
@@ -40,13 +52,18 @@ class Serve(Section):
     rate: RequestRate = Field(description="requests per second of the whole service")
     concurrency: Count | None = Field(default=None, description="requests in flight over all replicas")
     replicas: Count | None = Field(default=None, description="replicas; chosen by the planner if absent")
+    spread: Literal["required", "preferred"] = Field(
+        default="preferred",
+        description="replicas on different nodes; required: never two on one node, as topologySpreadConstraints with "
+        "DoNotSchedule: without a free node a lost replica waits",
+    )
     replica_rate: RequestRate | None = Field(
         default=None, description="what one replica carries at the target, if known; else estimated"
     )
     parallel: Parallel | None = Field(
         default=None, description="layout of one replica; chosen by the planner if absent"
     )
-    memory_share: Share | None = Field(default=None, description="of GPU memory the engine may use")
+    memory_share: PositiveShare | None = Field(default=None, description="of GPU memory the engine may use")
     max_model_len: Tokens | None = Field(default=None, description="longest prompt and output together")
 
 
@@ -84,7 +101,9 @@ class Train(Section):
     )
     tokens: Tokens | None = Field(default=None, description="target work")
     deadline: Duration | None = Field(default=None, description="until the target work is done")
-    mfu: Share | None = Field(default=None, description="model FLOP utilisation, if known; else from the catalogue")
+    mfu: PositiveShare | None = Field(
+        default=None, description="model FLOP utilisation, if known; else from the catalogue"
+    )
     step_time: Duration | None = Field(default=None, description="of one optimizer step, if known")
     data: Text | None = Field(default=None, description="store that holds the dataset")
     checkpoint: Checkpoint | None = Field(default=None, description="how progress is kept")

@@ -1,4 +1,4 @@
-"""GPU-months that the target work needs after failures, idle time and retries."""
+"""Paid GPU-months that the target work needs: of a paid GPU-month only the useful share works."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ def serving_capacity(
     prefix = f"workloads.{name}.capacity"
     if isinstance(service.replica_rate, Unplanned):
         return Unplanned(prefix, f"the rate of a replica is unknown: {service.replica_rate.reason}")
+    if not service.replica_rate.value:
+        return Unplanned(prefix, "at no rate does a replica meet the latency targets")
     if isinstance(use, Unplanned):
         return sheet.miss(prefix, use.reason, *use.missing)
     work = sheet.derive(
@@ -31,7 +33,7 @@ def serving_capacity(
     useful = sheet.derive(
         f"{prefix}.useful_per_gpu_month",
         "Mtok/GPU-month",
-        "rate of a replica × tokens ÷ its GPUs × 730 h × useful share (after failures, idle time, retries)",
+        "rate of a replica × tokens ÷ its GPUs × 730 h × useful share of paid time",
         lambda r, i, o, u: r * (i + o) / layout.gpus * _MONTH_S / 1e6 * u,
         service.replica_rate,
         *lengths,
@@ -56,11 +58,11 @@ def training_capacity(
     useful = sheet.derive(
         f"{prefix}.useful_per_gpu_month",
         "Mtok/GPU-month",
-        "tokens per second ÷ GPUs × 730 h × productive share (failures) × (1 − retries)(1 − failed); a run is not idle",
-        lambda t, g, k: t / gpus * _MONTH_S / 1e6 * g * k,
+        "tokens per second ÷ GPUs × 730 h × productive share (failures) × useful share of paid time",
+        lambda t, g, u: t / gpus * _MONTH_S / 1e6 * g * u,
         training.tokens_per_s,
         training.goodput,
-        use.kept,
+        use.useful,
     )
     return _capacity(sheet, prefix, "Mtok", tokens, useful)
 
@@ -69,7 +71,7 @@ def _capacity(sheet: Sheet, prefix: str, unit: str, work: Figure, useful: Figure
     months = sheet.derive(
         f"{prefix}.gpu_months",
         "GPU-months",
-        "target work ÷ useful work per GPU-month",
+        "target work ÷ useful work of a paid GPU-month",
         lambda w, u: w / u if u else float("inf"),
         work,
         useful,

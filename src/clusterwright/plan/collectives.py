@@ -111,6 +111,32 @@ def _host_rate(sheet: Sheet, site: Site) -> Figure | None:
     return sheet.published(nic, "host_rate", nic.host_rate.value / 8e9 / nic.ports, "GB/s", "PCIe link per port")
 
 
+def fabric_rate(sheet: Sheet, site: Site, rate: Figure) -> tuple[Figure, bool]:
+    """(GB/s per GPU between nodes when all talk at once, whether the fabric gives less than the NICs).
+
+    The file does not say how many nodes share a leaf switch; every node counts as on a leaf of its own.
+    """
+    found = networks_with(sheet, "compute", site.name)
+    network_name, network = next(iter(found.items()))
+    if (network.oversubscription or 1) <= 1:
+        return rate, False
+    path = f"fabric.networks.{network_name}.oversubscription"
+    squeeze = sheet.declared(path, network.oversubscription or 1, "")
+    sheet.limit(
+        f"network {network_name} is oversubscribed {network.oversubscription:g}:1 and the file does not say how many "
+        "nodes share a leaf: references and training count every node on a leaf of its own; bounds are the NICs'"
+    )
+    computed = sheet.derive(
+        f"{site.path}.fabric_rate",
+        "GB/s",
+        "rate of a NIC ÷ oversubscription, every node on a leaf of its own",
+        lambda r, o: r / o,
+        rate,
+        squeeze,
+    )
+    return sheet.picked(Kind.RATE, f"{site.path}.fabric_rate", computed, nodes=len(site.nodes)), True
+
+
 def _across(sheet: Sheet, site: Site, link: Figure | None) -> list[CollectivePlan] | Unplanned:
     rate = nic_rate(sheet, site)
     if isinstance(rate, Unplanned):
@@ -120,6 +146,7 @@ def _across(sheet: Sheet, site: Site, link: Figure | None) -> list[CollectivePla
     if domains < 2:
         return []
     nodes, plans = len(site.nodes), list[CollectivePlan]()
+    through, squeezed = fabric_rate(sheet, site, rate)
     lifted = any(n.in_network_reduction for n in networks_with(sheet, "compute", site.name).values())
     for operation in COLLECTIVES:
         prefix = f"network.{site.name}.{nodes}_nodes.{operation}"
@@ -132,16 +159,20 @@ def _across(sheet: Sheet, site: Site, link: Figure | None) -> list[CollectivePla
             _bound_across(operation, domain, domains, lifted),
             rate,
         )
-        inputs = (rate,) if link is None else (rate, link)
+        inputs = (through,) if link is None else (through, link)
         if operation == "all-to-all":
             reference = sheet.derive(
-                f"{prefix}.reference", "GB/s", "no ring does an all-to-all: the bound", lambda b: b, bound
+                f"{prefix}.reference",
+                "GB/s",
+                "no ring does an all-to-all: its bound" + (" at the rate between leaves" if squeezed else ""),
+                _bound_across(operation, domain, domains, lifted),
+                through,
             )
         else:
             reference = sheet.derive(
                 f"{prefix}.reference",
                 "GB/s",
-                "flat ring over all GPUs: g·r, at most the link",
+                "flat ring over all GPUs: g·r, at most the link" + ("; r between leaves" if squeezed else ""),
                 lambda r, inside=math.inf: busbw_reference(domain, domains, r, inside),
                 *inputs,
             )
@@ -160,5 +191,3 @@ def _limit(sheet: Sheet, site: Site) -> None:
     for name, network in networks_with(sheet, "compute", site.name).items():
         if network.in_network_reduction:
             sheet.limit(f"network {name} adds up in its switches: all-reduce over nodes has no bound, only a reference")
-        if (network.oversubscription or 1) > 1:
-            sheet.limit(f"network {name} is oversubscribed: bounds are those of the NICs, the fabric may give less")

@@ -18,8 +18,8 @@ from clusterwright.plan.layouts import (
 from clusterwright.plan.models import PlannedModel, find_model
 from clusterwright.plan.placing import Request, nodes_per_replica
 from clusterwright.plan.results import Layout, MemoryPlan, PlacementChoice, Unplanned
-from clusterwright.plan.services import Load, read_load, replica_rate, replicas_for_failures
-from clusterwright.plan.serving_memory import lengths, plan_serving_memory
+from clusterwright.plan.services import Load, read_load, replica_rate, replicas_for_failures, why_unreachable
+from clusterwright.plan.serving_memory import engine_unknown, lengths, plan_serving_memory
 from clusterwright.plan.sites import Site
 from clusterwright.plan.training_memory import plan_training_memory
 
@@ -32,7 +32,8 @@ class Draft:
         site: pool it is planned on, None with the reason in `memory`.
         needed: replicas that carry the load; 1 for training or when no rate is known.
         for_failures: replicas that still carry it after the declared losses, None when the pool does not hold them.
-        request: what it asks of the pool; None when it cannot be placed.
+        request: what it asks of the pool; None when it cannot run there.
+        wanted: replicas it should have, 0 where nobody knows.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Draft:
     for_failures: int | None = None
     request: Request | None = None
     lengths: tuple[Figure, Figure] | None = None
+    wanted: int = 0
 
     @property
     def serve(self) -> Serve | None:
@@ -114,8 +116,10 @@ def _draft_service(
     both = lengths(sheet, path, serve)
     if isinstance(model, Unplanned):
         memory = Unplanned(f"{prefix}.memory", model.reason, model.missing)
-        request = _request(sheet, name, workload, site, declared, serve.replicas or 1) if declared else None
-        return Draft(name, workload, site, model, declared, memory, request=request, lengths=both)
+        return _unmodelled(sheet, name, workload, serve, site, model, declared, memory)
+    unknown = engine_unknown(sheet, f"{prefix}.memory", path, serve)
+    if unknown is not None:
+        return _unmodelled(sheet, name, workload, serve, site, model, declared, unknown)
     tried = dict.fromkeys(serving_layouts(site))
     if declared is not None:
         tried = {k: None for k in tried if _spread(k) != _spread(declared)} | {declared: None}
@@ -124,16 +128,44 @@ def _draft_service(
     if layout is None:
         memory = _nothing_fits(sheet, name, candidates, site)
         return Draft(name, workload, site, model, None, memory, choices, lengths=both)
-    against = why_impossible(layout, site, model.entry.heads)
+    against = why_impossible(layout, site, model.entry)
     if against:
         sheet.misfit(f"{prefix}.placement", f"{path}.parallel", against)
     planned = plan_serving_memory(sheet, f"{prefix}.memory", path, serve, model, site, layout)
     load, rate = _load(sheet, name, workload, serve, model, site, layout, planned, f"{prefix}.service")
-    for_load, needed, for_failures = _replicas(sheet, name, workload, serve, site, layout, rate)
+    for_load, needed, for_failures = _replicas(sheet, name, workload, serve, site, layout, rate, load)
     wanted = serve.replicas or for_failures or needed
-    request = _request(sheet, name, workload, site, layout, wanted)
+    runs = not against and (isinstance(planned, Unplanned) or planned.fits)
+    request = _request(sheet, name, workload, site, layout, wanted) if runs else None
     return Draft(
-        name, workload, site, model, layout, planned, choices, load, rate, needed, for_load, for_failures, request, both
+        name, workload, site, model, layout, planned, choices, load, rate, needed, for_load, for_failures, request,
+        both, wanted,
+    )  # fmt: skip
+
+
+def _unmodelled(
+    sheet: Sheet,
+    name: str,
+    workload: Workload,
+    serve: Serve,
+    site: Site,
+    model: PlannedModel | Unplanned,
+    declared: Layout | None,
+    memory: Unplanned,
+) -> Draft:
+    """A service whose memory nobody can plan: placed by its declared layout, carrying its declared rate."""
+    both = lengths(sheet, f"workloads.{name}.serve", serve)
+    stated = sheet.maybe(f"workloads.{name}.serve.replica_rate", serve.replica_rate, "req/s")
+    unknown = Unplanned(f"workloads.{name}.service.replica_rate", memory.reason, memory.missing)
+    rate = None if declared is None or isinstance(model, Unplanned) else stated or unknown
+    for_load, needed, for_failures = None, serve.replicas or 1, None
+    if declared is not None and isinstance(rate, Figure):
+        for_load, needed, for_failures = _replicas(sheet, name, workload, serve, site, declared, rate, unknown)
+    wanted = serve.replicas or for_failures or needed
+    request = _request(sheet, name, workload, site, declared, wanted) if declared else None
+    return Draft(
+        name, workload, site, model, declared, memory, (), unknown, rate, needed, for_load, for_failures, request,
+        both, wanted,
     )  # fmt: skip
 
 
@@ -145,7 +177,7 @@ def _serving_candidate(
     sheet: Sheet, name: str, workload: Workload, serve: Serve, model: PlannedModel, site: Site, layout: Layout
 ) -> Candidate:
     prefix = f"workloads.{name}.choices.{str(layout).replace(' ', '-')}"
-    against = why_impossible(layout, site, model.entry.heads)
+    against = why_impossible(layout, site, model.entry)
     if against:
         return Candidate(layout, Unplanned(prefix, against), None, against)
     memory = plan_serving_memory(sheet, f"{prefix}.memory", f"workloads.{name}.serve", serve, model, site, layout)
@@ -189,32 +221,43 @@ def _nothing_fits(sheet: Sheet, name: str, candidates: list[Candidate], site: Si
 
 
 def _replicas(
-    sheet: Sheet, name: str, workload: Workload, serve: Serve, site: Site, layout: Layout, rate: Figure | Unplanned
+    sheet: Sheet,
+    name: str,
+    workload: Workload,
+    serve: Serve,
+    site: Site,
+    layout: Layout,
+    rate: Figure | Unplanned,
+    load: Load | Unplanned,
 ) -> tuple[int | None, int, int | None]:
     """(for the load or None, needed, for failures or None)."""
     if isinstance(rate, Unplanned):
         return None, serve.replicas or 1, None
     prefix = f"workloads.{name}.service"
-    load = sheet.declared(f"workloads.{name}.serve.rate", serve.rate, "req/s")
+    asked = sheet.declared(f"workloads.{name}.serve.rate", serve.rate, "req/s")
+    if not rate.value:
+        missed = why_unreachable(load) if isinstance(load, Load) else ""
+        sheet.misfit(
+            f"{prefix}.replica_rate",
+            f"workloads.{name}.target",
+            f"at no rate does one replica meet its latency targets{': ' + missed if missed else ''}; more replicas do "
+            "not help, a wider layout or shorter prompts may",
+        )
+        return None, serve.replicas or 1, None
     figure = sheet.derive(
         f"{prefix}.replicas_for_load",
         "replicas",
         "rate ÷ rate of a replica, rounded up, at least 1",
         lambda r, c: max(1, math.ceil(r / c - 1e-9)),
-        load,
+        asked,
         rate,
     )
-    if math.isinf(figure.value):
-        sheet.misfit(
-            f"{prefix}.replica_rate",
-            f"workloads.{name}.target",
-            "at no rate does one replica meet the latency targets; a wider layout or shorter prompts may",
-        )
-        return None, serve.replicas or 1, None
     needed = int(figure.value)
     survive = int(workload.target.survive.value) if workload.target and workload.target.survive else 0
     spans = nodes_per_replica(layout.gpus, site.gpus_per_node)
     per_node = site.gpus_per_node // layout.gpus if spans == 1 else 0
+    if per_node and workload.serve and workload.serve.spread == "required":
+        per_node = 1
     return needed, needed, replicas_for_failures(needed, len(site.working), per_node, spans, survive)
 
 
@@ -222,7 +265,17 @@ def _request(sheet: Sheet, name: str, workload: Workload, site: Site, layout: La
     scheduling = sheet.architecture.scheduling
     priorities = scheduling.priorities if scheduling else {}
     priority = int(priorities.get(workload.priority or "", 0) or 0)
-    return Request(name, site.name, layout.gpus, replicas, priority)
+    train = workload.train
+    return Request(
+        name,
+        site.name,
+        layout.gpus,
+        replicas,
+        priority,
+        apart=workload.serve is not None and workload.serve.spread == "required",
+        queue=workload.queue or "",
+        least=train.min_gpus or 0 if train else 0,
+    )
 
 
 def _draft_training(
@@ -240,15 +293,16 @@ def _draft_training(
     request = _request(sheet, name, workload, site, Layout(dp=train.gpus), 1)
     if isinstance(model, Unplanned):
         memory = Unplanned(f"{prefix}.memory", model.reason, model.missing)
-        return Draft(name, workload, site, model, layout, memory, request=request)
-    against = why_impossible(layout, site, model.entry.heads)
+        return Draft(name, workload, site, model, layout, memory, request=request, wanted=1)
+    against = why_impossible(layout, site, model.entry)
     if against:
         sheet.misfit(f"{prefix}.placement", f"{path}.parallel", against)
     tried = dict.fromkeys(_training_layouts(train, site, layout)) | {layout: None}
     candidates = [_training_candidate(sheet, name, train, model, site, k) for k in tried]
     choices, _ = choose_layout(candidates, layout, site, "job")
     planned = plan_training_memory(sheet, f"{prefix}.memory", path, train, model, site, layout)
-    return Draft(name, workload, site, model, layout, planned, choices, request=request)
+    runs = not against and (isinstance(planned, Unplanned) or planned.fits)
+    return Draft(name, workload, site, model, layout, planned, choices, request=request if runs else None, wanted=1)
 
 
 def _training_layouts(train: Train, site: Site, taken: Layout) -> list[Layout]:
@@ -261,6 +315,6 @@ def _training_candidate(
     sheet: Sheet, name: str, train: Train, model: PlannedModel, site: Site, layout: Layout
 ) -> Candidate:
     prefix = f"workloads.{name}.choices.{str(layout).replace(' ', '-')}.memory"
-    against = why_impossible(layout, site, model.entry.heads)
+    against = why_impossible(layout, site, model.entry)
     memory = plan_training_memory(sheet, prefix, f"workloads.{name}.train", train, model, site, layout)
     return Candidate(layout, memory, None, against)

@@ -48,14 +48,12 @@ class Costs:
         compute: pools with GPUs, of owned ones capital and power.
         other: pools without GPUs, network, storage, support, operations as far as known, by label.
         paid_gpu_hours: of worker pools, per month.
-        missing: what is not in the sum.
     """
 
     currency: str
     compute: Figure
     other: tuple[tuple[str, Figure], ...]
     paid_gpu_hours: Figure
-    missing: tuple[Unplanned, ...]
 
 
 def read_use(sheet: Sheet) -> Use | Unplanned:
@@ -82,9 +80,10 @@ def read_use(sheet: Sheet) -> Use | Unplanned:
     kept = sheet.derive(
         "economics.kept", "share", "(1 − retries)(1 − failed)", lambda r, f: (1 - r) * (1 - f), retries, failed
     )
-    return Use(
-        _useful(sheet, money, values["idle"], kept), kept, retries, failed, accepted, _contradictions(money, kept)
-    )
+    useful = _useful(sheet, money, values["idle"], kept)
+    if not useful.value:
+        return Unplanned("economics.use", "the declared shares leave no useful time", ("economics.shares",))
+    return Use(useful, kept, retries, failed, accepted, _contradictions(money, kept))
 
 
 def _useful(sheet: Sheet, money: Economics, idle: Quantity | None, kept: Figure) -> Figure:
@@ -107,49 +106,71 @@ def _useful(sheet: Sheet, money: Economics, idle: Quantity | None, kept: Figure)
 
 
 def _contradictions(money: Economics, kept: Figure) -> tuple[str, ...]:
+    """Utilisation and idle share say the same twice; the utilisation counts, and where they differ that is told."""
     idle = money.shares.idle if money.shares else None
-    if money.utilisation is None or idle is None:
+    if money.utilisation is None or idle is None or not kept.value:
         return ()
     stated = money.utilisation.value * (kept.value if money.utilisation_means == "allocated" else 1)
-    left = (1 - idle.value) * kept.value
+    left, follows = (1 - idle.value) * kept.value, 1 - stated / kept.value
     if abs(left - stated) <= 0.02:
-        return ()
+        if abs(follows - idle.value) < 0.0005:
+            return ()
+        return (
+            f"idle time follows from the utilisation: {follows:.1%} of paid time, shares.idle declares "
+            f"{idle.value:.1%}; costs use {follows:.1%}",
+        )
     return (
         f"the declared utilisation means {stated:.0%} useful time, the declared shares leave {left:.0%}; "
-        f"unit costs use {stated:.0%}",
+        f"costs use {stated:.0%}, which is {follows:.1%} idle where {idle.value:.1%} are declared",
     )
+
+
+def plan_compute(sheet: Sheet, sites: tuple[Site, ...]) -> tuple[Figure | None, list[Figure]]:
+    """(money per month of the pools with GPUs, None without a price or in several currencies; of each other pool)."""
+    money = sheet.architecture.economics
+    compute, beside = list[Figure](), list[Figure]()
+    for name, pool in sheet.architecture.pools.items():
+        site = next((s for s in sites if s.name == name), None)
+        cost = _pool_month(sheet, name, pool, site, money)
+        if isinstance(cost, Unplanned):
+            sheet.miss(cost.subject, cost.reason, *cost.missing)
+        elif cost is not None:
+            (compute if site else beside).append(cost)
+    compute += _owned_month(sheet, money, sites)
+    if not compute or not sites or len({f.unit for f in compute}) > 1:
+        return None, [*compute, *beside]
+    total = sheet.derive(
+        "economics.compute",
+        compute[0].unit,
+        "pools with GPUs; of owned ones capital and power",
+        lambda *p: sum(p),
+        *compute,
+    )
+    return total, beside
 
 
 def plan_costs(sheet: Sheet, sites: tuple[Site, ...]) -> Costs | Unplanned:
     """Money per month of everything that the file or the catalogue prices."""
     money = sheet.architecture.economics
-    missing, compute, beside = list[Unplanned](), list[Figure](), list[Figure]()
-    for name, pool in sheet.architecture.pools.items():
-        site = next((s for s in sites if s.name == name), None)
-        cost = _pool_month(sheet, name, pool, site, money)
-        if isinstance(cost, Unplanned):
-            missing.append(sheet.miss(cost.subject, cost.reason, *cost.missing))
-        elif cost is not None:
-            (compute if site else beside).append(cost)
-    compute += _owned_month(sheet, money, sites)
-    if not compute or not sites:
+    total, beside = plan_compute(sheet, sites)
+    if total is None:
+        signs = {f.unit for f in beside}
+        if len(signs) > 1:
+            return _several(sheet, signs)
         return sheet.miss("economics", "no pool with GPUs has a price", "pools.*.price")
     other = [*_beside(sheet, beside), *_other_lines(sheet, money)]
-    signs = {f.unit for f in compute} | {f.unit for _, f in other}
+    signs = {total.unit} | {f.unit for _, f in other}
     if len(signs) > 1:
-        return sheet.miss("economics", f"prices are in several currencies ({', '.join(sorted(signs))})", "economics")
-    sign = compute[0].unit.partition("/")[0]
-    total = sheet.derive(
-        "economics.compute",
-        f"{sign}/month",
-        "pools with GPUs; of owned ones capital and power",
-        lambda *p: sum(p),
-        *compute,
-    )
+        return _several(sheet, signs)
+    sign = total.unit.partition("/")[0]
     gpus = sheet.planned("economics.gpus", sum(s.gpus for s in sites), "GPUs", "GPUs of all worker pools")
     paid = sheet.derive("economics.paid_gpu_hours", "GPU-h/month", "GPUs × 730 h", lambda n: n * HOURS_PER_MONTH, gpus)
     code = next((c for c, s in CURRENCIES.items() if s == sign), sign)
-    return Costs(code, total, tuple(other), paid, tuple(missing))
+    return Costs(code, total, tuple(other), paid)
+
+
+def _several(sheet: Sheet, signs: set[str]) -> Unplanned:
+    return sheet.miss("economics", f"prices are in several currencies ({', '.join(sorted(signs))})", "economics")
 
 
 def _beside(sheet: Sheet, pools: list[Figure]) -> list[tuple[str, Figure]]:
@@ -309,13 +330,13 @@ def _other_lines(sheet: Sheet, money: Economics | None) -> list[tuple[str, Figur
     costs = money.costs if money else None
     for label in ("network", "storage", "support", "operations"):
         value = getattr(costs, label) if costs else None
-        if value is not None:
-            lines.append((label, sheet.declared(f"economics.costs.{label}", value, "money/month")))
-            continue
         stored = _stores_month(sheet) if label == "storage" else None
         if stored is not None:
-            lines.append((label, stored))
-        else:
+            lines.append(("storage, priced stores", stored))
+        if value is not None:
+            said = label if stored is None else "storage, other stores"
+            lines.append((said, sheet.declared(f"economics.costs.{label}", value, "money/month")))
+        elif stored is None:
             sheet.miss(
                 f"economics.{label}",
                 f"the cost of {label} is not stated and not in the total",
@@ -328,7 +349,14 @@ def _stores_month(sheet: Sheet) -> Figure | None:
     stores = sheet.architecture.storage.stores if sheet.architecture.storage else {}
     parts = []
     for name, store in stores.items():
-        if store.price is None or store.capacity is None:
+        if store.price is None:
+            continue
+        if store.capacity is None:
+            sheet.miss(
+                f"storage.stores.{name}.month",
+                f"store {name} has a price and no capacity; its cost is not in the total",
+                f"storage.stores.{name}.capacity",
+            )
             continue
         price = sheet.declared(f"storage.stores.{name}.price", store.price, "money/GB-month")
         size = sheet.declared(f"storage.stores.{name}.capacity", store.capacity, "GB")

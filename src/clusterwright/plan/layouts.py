@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clusterwright.lib.figures import Figure
+from clusterwright.model.language_models import LanguageModel
 from clusterwright.model.workloads import Parallel
 from clusterwright.plan.results import Layout, Level, MemoryPlan, PlacementChoice, Unplanned
 from clusterwright.plan.sites import Site
@@ -53,18 +54,35 @@ def serving_layouts(site: Site) -> list[Layout]:
     return layouts
 
 
-def why_impossible(layout: Layout, site: Site, heads: int) -> str:
+def why_impossible(layout: Layout, site: Site, model: LanguageModel) -> str:
     """Reason that holds whatever the memory, or ""."""
     if layout.tp > site.domain_gpus:
         return (
             f"tensor parallelism over {layout.tp} GPUs leaves the domain of {site.domain_gpus} joined by NVLink or xGMI"
         )
-    if heads % layout.tp:
-        return f"{heads} attention heads do not divide among {layout.tp} tensor ranks"
+    if model.heads % layout.tp:
+        return f"{model.heads} attention heads do not divide among {layout.tp} tensor ranks"
+    against = _experts_against(layout, model)
+    if against:
+        return against
     if layout.gpus > site.gpus:
         return f"needs {layout.gpus} GPUs, pool {site.name} has {site.gpus}"
     if layout.gpus > site.gpus_per_node and layout.gpus % site.gpus_per_node:
         return f"{layout.gpus} GPUs are no whole number of nodes of {site.gpus_per_node}"
+    return ""
+
+
+def _experts_against(layout: Layout, model: LanguageModel) -> str:
+    """Why the expert ranks are impossible, or ""."""
+    ranks = layout.tp * layout.dp * layout.cp
+    if layout.ep == 1:
+        return ""
+    if model.moe is None:
+        return f"the layout has {layout.ep} expert ranks, {model.name} has no experts"
+    if model.moe.experts % layout.ep:
+        return f"{model.moe.experts} experts do not divide among {layout.ep} expert ranks"
+    if ranks % layout.ep:
+        return f"{layout.ep} expert ranks do not divide the {ranks} ranks of a stage"
     return ""
 
 

@@ -26,6 +26,9 @@ class Request:
         gpus: of one replica.
         replicas: wanted.
         priority: larger goes first when not everything fits.
+        apart: never two replicas on one node.
+        queue: of the scheduler, "" if none.
+        least: GPUs of the smallest replica that may run after a loss, 0 for `gpus`.
     """
 
     workload: str
@@ -33,6 +36,9 @@ class Request:
     gpus: int
     replicas: int
     priority: int = 0
+    apart: bool = False
+    queue: str = ""
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,7 @@ def _place_replicas(request: Request, pool: Nodes, free: list[list[int]]) -> lis
         for mine, _, node in [heappop(heap) for _ in range(spans)]:
             gpus, free[node] = tuple(free[node][:share]), free[node][share:]
             assignments.append(Assignment(request.workload, replica, request.pool, pool.names[node], gpus))
-            if len(free[node]) >= share:
+            if len(free[node]) >= share and not request.apart:
                 heappush(heap, (mine + 1, len(free[node]), node))
     return assignments
 

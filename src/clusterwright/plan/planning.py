@@ -7,7 +7,7 @@ from clusterwright.lib.figures import CARRIES, Figure, Origin
 from clusterwright.model.documents import Document
 from clusterwright.plan.collectives import plan_network
 from clusterwright.plan.drafts import Draft, draft_workload
-from clusterwright.plan.economics import Use, plan_costs, read_use
+from clusterwright.plan.economics import Use, plan_compute, plan_costs, read_use
 from clusterwright.plan.gathering import Overlay, Sheet
 from clusterwright.plan.placing import Nodes, Placement, place
 from clusterwright.plan.results import (
@@ -65,6 +65,7 @@ def plan_architecture(document: Document, catalogue: Catalogue, *, measured: Ove
         misfits=tuple(sheet.misfits),
         unplanned=tuple(sheet.unplanned),
         limits=tuple(sheet.limits),
+        compute_month=sheet.figures.get("economics.compute"),
     )
 
 
@@ -125,6 +126,7 @@ def _economics(
     use: Use | Unplanned,
 ) -> EconomicsPlan | Unplanned:
     if sheet.architecture.economics is None:
+        plan_compute(sheet, sites)
         return sheet.miss("economics", "the file has no economics", "economics")
     costs = plan_costs(sheet, sites)
     if isinstance(costs, Unplanned):

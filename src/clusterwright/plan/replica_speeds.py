@@ -14,9 +14,11 @@ from typing import Final
 
 from clusterwright.physics.collectives import all_reduce_us
 from clusterwright.physics.latencies import (
+    LAYER_S,
+    STEP_S,
     decode_flops,
-    decode_step_s,
     interference_s,
+    memory_s,
     prefill_flops,
     prefill_s,
     unique_experts_share,
@@ -103,25 +105,40 @@ class Replica:
         each = all_reduce_us(tokens * s.hidden * 2, s.tp, self.latency_us, self.bus_gbytes_s, self.root_us)
         return 2 * s.layers * each * 1e-6
 
+    @property
+    def _context(self) -> float:
+        return self.input_tokens + self.output_tokens / 2
+
+    def memory_s(self, batch: float) -> float:
+        """Seconds in which a GPU reads weights, the experts that the batch uses, and the cache of the batch."""
+        s = self.shape
+        used = unique_experts_share(s.experts, s.active, batch) if s.experts else 0.0
+        read = self.dense_bytes + self.expert_bytes * used + batch / s.dp * self._context * self.kv_bytes
+        return memory_s(read, self.bandwidth, self.bandwidth_share)
+
+    def compute_s(self, batch: float) -> float:
+        """Seconds of the matrix products and attention of a batch on one GPU."""
+        s = self.shape
+        flops = batch * decode_flops(self.multiplied, self._context, s.layers, s.heads, s.head_dim) / s.gpus
+        return flops / (self.matmul_share * self.peak)
+
+    def reduces_s(self, batch: float) -> float:
+        """Seconds of the all-reduces of a decode step."""
+        return self._reduce_s(batch / self.shape.dp)
+
+    @property
+    def overhead_s(self) -> float:
+        """Seconds of a step beside the roofline: launches, norms, scheduler, sampler."""
+        return LAYER_S * self.shape.layers + STEP_S
+
+    def prefills_s(self, batch: float) -> float:
+        """Seconds that prompts of new requests add to a step."""
+        return interference_s(batch, self.prefill_time_s, self.output_tokens)
+
     def step_s(self, batch: float) -> float:
         """Seconds per output token with `batch` requests in flight, prefills of new ones included."""
-        s = self.shape
-        here = batch / s.dp
-        context = self.input_tokens + self.output_tokens / 2
-        used = unique_experts_share(s.experts, s.active, batch) if s.experts else 0.0
-        read = self.dense_bytes + self.expert_bytes * used + here * context * self.kv_bytes
-        flops = batch * decode_flops(self.multiplied, context, s.layers, s.heads, s.head_dim) / s.gpus
-        step = decode_step_s(
-            read,
-            self.bandwidth,
-            flops,
-            self.peak,
-            self._reduce_s(here),
-            s.layers,
-            self.bandwidth_share,
-            self.matmul_share,
-        )
-        return step + interference_s(batch, self.prefill_time_s, self.output_tokens)
+        roofline = max(self.memory_s(batch), self.compute_s(batch))
+        return roofline + self.reduces_s(batch) + self.overhead_s + self.prefills_s(batch)
 
     def rate(self, batch: float) -> float:
         """Requests per second with `batch` in flight, by Little's law."""

@@ -161,10 +161,13 @@ class ServicePlan:
         replicas_for_load: smallest number that carries the load.
         replicas_for_failures: smallest number that still carries it after the declared losses.
         capacity: placed replicas × replica_rate, req/s.
-        ttft, tpot: means at the declared load over the placed replicas, s and ms; None where not modelled.
+        ttft: s at the declared load over the placed replicas, of which requests `ttft_is` says: those at the
+            percentile that the target names, else the mean; None where not modelled.
+        tpot: ms, always a mean.
         in_flight: requests in flight per replica at that load.
         ttft_target, tpot_target: (label such as `ttft_p95`, figure) or None.
         losses: scenarios up to the declared number of nodes, at least one node where the pool has two.
+        binds: target or limit that keeps a replica from carrying more; "" where its rate is not our estimate.
     """
 
     rate: Figure
@@ -178,6 +181,34 @@ class ServicePlan:
     ttft_target: tuple[str, Figure] | None = None
     tpot_target: tuple[str, Figure] | None = None
     losses: tuple[LossPlan, ...] = ()
+    binds: str = ""
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether a replica meets its latency targets at no rate at all."""
+        return isinstance(self.replica_rate, Figure) and not self.replica_rate.value
+
+    @property
+    def ttft_is(self) -> str:
+        """What `ttft` is of all requests: `p95` or `mean`."""
+        _, _, percentile = self.ttft_target[0].partition("_") if self.ttft_target else ("", "", "")
+        return percentile or "mean"
+
+    @property
+    def ttft_met(self) -> bool | None:
+        """Whether the TTFT target is met; None without one."""
+        if self.ttft is None or self.ttft_target is None:
+            return None
+        return self.ttft.value <= self.ttft_target[1].value
+
+    @property
+    def tpot_met(self) -> bool | None:
+        """Whether the TPOT target is met: a mean above it misses, a mean below it proves no percentile (None)."""
+        if self.tpot is None or self.tpot_target is None:
+            return None
+        if self.tpot.value / 1e3 > self.tpot_target[1].value:
+            return False
+        return True if self.tpot_target[0] == "tpot" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +223,9 @@ class TrainingPlan:
         time_to_target: wall time until the target tokens, h; None without a target.
         gpu_hours: of that time.
         deadline: declared, h.
+        network_time: s that the network needs at least for the bytes of a step; None inside one node, and where the
+            step time is declared or measured.
+        upper_limit: the network is slower than those that the speed's source was measured on, or unknown.
     """
 
     tokens_per_s: Figure | Unplanned
@@ -203,6 +237,8 @@ class TrainingPlan:
     deadline: Figure | None
     meets_deadline: bool | None
     losses: tuple[LossPlan, ...] = ()
+    network_time: Figure | None = None
+    upper_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +334,8 @@ class CapacityPlan:
 
     Args:
         target_work: work per month (inference) or of the whole run (training), in `unit`.
-        useful_per_gpu_month: work of one GPU in a month after failures, idle time and retries.
-        gpu_months: target_work ÷ useful_per_gpu_month.
+        useful_per_gpu_month: work of one paid GPU-month, of which only the declared useful share works.
+        gpu_months: paid GPU-months, target_work ÷ useful_per_gpu_month.
     """
 
     unit: str
@@ -400,12 +436,27 @@ class AlternativeCost:
 
 @dataclass(frozen=True, slots=True)
 class UnitCost:
-    """Cost of one accepted unit of a workload here and in the alternatives."""
+    """Cost of one accepted unit of a workload here and in the alternatives.
+
+    Args:
+        unit_cost: what the alternatives are compared with: the higher of `declared` and `at_load`.
+        declared: at the declared useful share; None where `unit_cost` is all that is known.
+        at_load: of a service, at the useful share that the declared loads imply; None where that is unknown.
+        share: useful share of `unit_cost` and of the alternatives.
+    """
 
     workload: str
     denominator: str
     unit_cost: Figure
     alternatives: tuple[AlternativeCost, ...] = ()
+    declared: Figure | None = None
+    at_load: Figure | None = None
+    share: Figure | None = None
+
+    @property
+    def at_declared(self) -> Figure:
+        """The cost at the declared useful share."""
+        return self.declared or self.unit_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,6 +508,7 @@ class Plan:
         misfits: what does not hold.
         unplanned: what could not be planned, from all parts.
         limits: what this form of the planner does not model, where it matters for this file.
+        compute_month: money per month of the pools with GPUs; known from their prices even without economics.
     """
 
     cluster: str
@@ -470,6 +522,7 @@ class Plan:
     misfits: tuple[Misfit, ...] = ()
     unplanned: tuple[Unplanned, ...] = ()
     limits: tuple[str, ...] = ()
+    compute_month: Figure | None = None
 
     def workload(self, name: str) -> WorkloadPlan | None:
         """The plan of one workload by name."""

@@ -46,12 +46,14 @@ class Load:
 
     Args:
         build: makes a Replica from the values of `inputs`.
+        output: mean output tokens of a request.
         first, step: (label, target in s) or None.
     """
 
     build: Callable[..., Replica]
     inputs: tuple[Figure, ...]
     rate: Figure
+    output: Figure
     first: tuple[str, Figure] | None
     step: tuple[str, Figure] | None
 
@@ -131,7 +133,7 @@ def read_load(
         most,
     )
     rate = sheet.declared(f"{path}.rate", serve.rate, "req/s")
-    return Load(_builder(model, layout), inputs, rate, first, step)
+    return Load(_builder(model, layout), inputs, rate, mean_out, first, step)
 
 
 def _limits(sheet: Sheet, site: Site, memory: MemoryPlan) -> tuple[Figure, Figure]:
@@ -228,30 +230,126 @@ def _builder(model: PlannedModel, layout: Layout) -> Callable[..., Replica]:
 
 
 def replica_rate(sheet: Sheet, prefix: str, path: str, serve: Serve, load: Load, nodes: int) -> Figure:
-    """req/s that one replica carries within the targets: measured, declared, else estimated."""
-    quantile = quantile_of(load.first[0]) if load.first else None
-    goals = [g[1] for g in (load.step, load.first) if g]
-    labels = " and ".join(g[0] for g in (load.step, load.first) if g) or "no latency target"
-
-    def carried(*values: float) -> float:
-        replica = load.build(*values[: len(load.inputs)])
-        limits = list(values[len(load.inputs) :])
-        step = limits.pop(0) if load.step else math.inf
-        first = limits.pop(0) if load.first else math.inf
-        return replica.carried(step, first, quantile)
-
+    """req/s that one replica carries within the targets: measured, declared, else estimated from its largest batch."""
+    name = f"{prefix}.{'estimated_' if serve.replica_rate else ''}replica_rate"
+    batch = _largest_batch(sheet, prefix, load)
+    step, prefill = _step(sheet, prefix, load, batch)
     estimate = sheet.derive(
-        f"{prefix}.{'estimated_' if serve.replica_rate else ''}replica_rate",
+        name,
         "req/s",
-        f"largest rate within {labels} and cache: roofline, Little's law; decode validated on {VALIDATED}; "
-        "the mean step stands for its percentile, waiting prompts as M/M/1 are not validated",
-        carried,
-        *load.inputs,
-        *goals,
+        f"batch ÷ (prefill + (1 + output tokens) × step), Little's law; decode validated on {VALIDATED}; "
+        "waiting prompts as M/M/1 are not validated",
+        lambda b, f, s, o: b / (f + (1 + o) * s / 1e3) if b else 0.0,
+        batch,
+        prefill,
+        step,
+        load.output,
         band=(round(1 / BAND[1], 2), round(1 / BAND[0], 2)),
     )
     stated = sheet.maybe(f"{path}.replica_rate", serve.replica_rate, "req/s")
     return sheet.picked(Kind.RATE, f"{prefix}.replica_rate", stated, estimate, nodes=nodes)
+
+
+def _goals(load: Load) -> tuple[Figure, ...]:
+    return tuple(g[1] for g in (load.step, load.first) if g)
+
+
+def _largest_batch(sheet: Sheet, prefix: str, load: Load) -> Figure:
+    """Most requests in flight within targets, cache and engine limit; its formula names which of them binds."""
+    quantile = quantile_of(load.first[0]) if load.first else None
+    count = len(load.inputs)
+
+    def split(values: tuple[float, ...]) -> tuple[Replica, float, float]:
+        limits = list(values[count:])
+        step = limits.pop(0) if load.step else math.inf
+        return load.build(*values[:count]), step, limits.pop(0) if load.first else math.inf
+
+    def largest(*values: float) -> float:
+        replica, step, first = split(values)
+        return replica.largest_batch(step, first, quantile)
+
+    inputs = (*load.inputs, *_goals(load))
+    replica, step, first = split(tuple(f.value for f in inputs))
+    found = replica.largest_batch(step, first, quantile)
+    labels = [g[0] for g in (load.first, load.step) if g]
+    stop = _binding(load, replica, found, step, first, quantile)
+    return sheet.derive(
+        f"{prefix}.batch",
+        "requests",
+        f"largest that keeps {', '.join([*labels, 'cache and engine limit'])}; {stop} binds"
+        + ("; the mean step stands for its percentile" if load.step and quantile_of(load.step[0]) else ""),
+        largest,
+        *inputs,
+    )
+
+
+def binding(load: Load, batch: Figure) -> str:
+    """What keeps a replica at this batch from carrying more: a latency target, or cache and engine."""
+    replica = load.build(*(f.value for f in load.inputs))
+    step = load.step[1].value if load.step else math.inf
+    first = load.first[1].value if load.first else math.inf
+    return _binding(load, replica, batch.value, step, first, quantile_of(load.first[0]) if load.first else None)
+
+
+def why_unreachable(load: Load) -> str:
+    """What a request misses that is alone on a replica, with its estimates."""
+    replica = load.build(*(f.value for f in load.inputs))
+    missed = [] if replica.most >= 1 else ["the cache holds no request of mean length"]
+    if load.first:
+        first = replica.first_token_s(1, quantile_of(load.first[0]))
+        missed += [f"{load.first[0]} {load.first[1]} (alone {first:.3g} s)"] if first > load.first[1].value else []
+    if load.step:
+        step = replica.step_s(1)
+        missed += [f"{load.step[0]} {load.step[1]} (alone {step:.3g} s)"] if step > load.step[1].value else []
+    return " and ".join(missed)
+
+
+def _binding(load: Load, replica: Replica, batch: float, step: float, first: float, quantile: float | None) -> str:
+    if batch >= replica.most:
+        return "the cache or the engine's limit"
+    more = max(1.0, batch * 1.001)
+    if load.step and replica.step_s(more) > step:
+        return load.step[0]
+    if load.first and replica.first_token_s(more, quantile) > first:
+        return load.first[0]
+    return "the cache or the engine's limit"
+
+
+def _step(sheet: Sheet, prefix: str, load: Load, batch: Figure) -> tuple[Figure, Figure]:
+    """(ms of a step at this batch as the sum of its parts, s of a mean prompt)."""
+
+    def part(name: str, formula: str, value: Callable[[Replica, float], float]) -> Figure:
+        return sheet.derive(
+            f"{prefix}.step_{name}",
+            "ms",
+            formula,
+            lambda b, *v: value(load.build(*v), b) * 1e3,
+            batch,
+            *load.inputs,
+        )
+
+    parts = (
+        part("memory", "bytes that a GPU reads ÷ (achieved share × bandwidth)", lambda r, b: r.memory_s(b)),
+        part("compute", "FLOP of the batch on a GPU ÷ (matmul share × peak)", lambda r, b: r.compute_s(b)),
+        part("all_reduces", "two all-reduces of the batch per layer", lambda r, b: r.reduces_s(b)),
+        part("overhead", "75 µs per layer + 0.3 ms", lambda r, _: r.overhead_s),
+        part("prefills", "batch × prefill ÷ output tokens: prompts of new requests", lambda r, b: r.prefills_s(b)),
+    )
+    step = sheet.derive(
+        f"{prefix}.step",
+        "ms",
+        "larger of memory and compute + all-reduces + overhead + prefills",
+        lambda m, c, a, o, p: max(m, c) + a + o + p,
+        *parts,
+    )
+    prefill = sheet.derive(
+        f"{prefix}.prefill",
+        "s",
+        "FLOP of a mean prompt ÷ (GPUs × prefill share × peak) + its all-reduces",
+        lambda *v: load.build(*v).prefill_time_s,
+        *load.inputs,
+    )
+    return step, prefill
 
 
 def at_load(sheet: Sheet, prefix: str, load: Load, replicas: Figure, nodes: int) -> tuple[Figure, Figure, Figure]:
@@ -274,7 +372,11 @@ def at_load(sheet: Sheet, prefix: str, load: Load, replicas: Figure, nodes: int)
 
     inputs = (*load.inputs, load.rate, replicas)
     ttft = sheet.derive(
-        f"{prefix}.ttft", "s", f"wait + prefill + one step ({label}, M/M/1 prompts); not validated", first, *inputs
+        f"{prefix}.ttft",
+        "s",
+        f"wait + prefill + one step ({label}: waiting prompts as M/M/1); not validated",
+        first,
+        *inputs,
     )
     tpot = sheet.derive(
         f"{prefix}.tpot",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Serve
@@ -34,6 +35,8 @@ from clusterwright.plan.sites import Site, reported_memory
 _GRAPHS_GIB = 0.44
 #: Engines whose memory rules are known.
 _ENGINES = ("vllm",)
+#: Engines that exist and whose rules this version lacks.
+_OTHERS = ("sglang", "tensorrt-llm", "tgi", "lmdeploy", "llama.cpp", "ollama", "nim", "dynamo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,18 @@ def read_engine(text: str) -> Engine:
     return Engine(name.lower(), (int(found[1]), int(found[2])) if found else None)
 
 
+def engine_unknown(sheet: Sheet, prefix: str, path: str, serve: Serve) -> Unplanned | None:
+    """Why memory and speed under the declared engine cannot be planned, None where they can."""
+    engine = read_engine(serve.engine)
+    if engine.name in _ENGINES:
+        return None
+    if engine.name in _OTHERS:
+        return sheet.miss(prefix, f"memory and speed of {engine.name} are not modelled; those of {_ENGINES[0]} are")
+    near = get_close_matches(engine.name, (*_ENGINES, *_OTHERS), n=1, cutoff=0.6)
+    meant = f"did you mean {near[0]}?" if near else f"it models {_ENGINES[0]} and has heard of {', '.join(_OTHERS)}"
+    return sheet.miss(prefix, f"{path}.engine: this version knows no engine '{engine.name}'; {meant}")
+
+
 def plan_serving_memory(
     sheet: Sheet, prefix: str, path: str, serve: Serve, model: PlannedModel, site: Site, layout: Layout
 ) -> MemoryPlan | Unplanned:
@@ -63,13 +78,10 @@ def plan_serving_memory(
         prefix: dotted name under which its figures are kept.
         path: of the `serve` section.
     """
+    unknown = engine_unknown(sheet, prefix, path, serve)
+    if unknown is not None:
+        return unknown
     engine = read_engine(serve.engine)
-    if engine.name not in _ENGINES:
-        return sheet.miss(
-            prefix,
-            f"memory rules of {engine.name} are not in this version (it knows {', '.join(_ENGINES)})",
-            f"{path}.engine",
-        )
     reported = reported_memory(sheet, site)
     if reported is None or site.gpu is None:
         return Unplanned(prefix, f"memory of the GPUs of pool {site.name} is unknown", (f"{site.path}.shape",))

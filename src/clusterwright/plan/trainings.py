@@ -16,8 +16,9 @@ from clusterwright.physics.training_speed import (
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
-from clusterwright.plan.results import CheckpointPlan, LossPlan, TrainingPlan, Unplanned
+from clusterwright.plan.results import CheckpointPlan, Layout, LossPlan, TrainingPlan, Unplanned
 from clusterwright.plan.sites import Site
+from clusterwright.plan.traffic import speed_of, step_traffic
 
 #: s from a failure until work goes on, where no recovery target is declared.
 _RESTART_S = 600.0
@@ -60,11 +61,14 @@ def plan_training(
     restart: Figure,
     checkpoint: CheckpointPlan | Unplanned | None,
     losses: tuple[LossPlan, ...],
+    layout: Layout,
 ) -> TrainingPlan:
     """Speed of a job and the time to its target."""
     path, prefix = f"workloads.{name}.train", f"workloads.{name}.training"
     gpus = sheet.declared(f"{path}.gpus", train.gpus, "GPUs")
-    speed = _speed(sheet, prefix, path, train, model, site, gpus, int(nodes.value))
+    speed = _speed(sheet, name, prefix, path, train, model, site, gpus, int(nodes.value), layout)
+    traffic = sheet.figures.get(f"{prefix}.network_time")
+    most = any(text.startswith(f"{speed_of(name)} is") for text in sheet.limits)
     step = None
     if isinstance(speed, Figure):
         step = sheet.derive(
@@ -96,7 +100,7 @@ def plan_training(
     meets = None if time is None or deadline is None else time.value <= deadline.value
     if meets is False:
         sheet.misfit(prefix, f"{path}.deadline", f"the target takes {time}, the deadline is {deadline}")
-    return TrainingPlan(speed, step, mttf, goodput, time, hours, deadline, meets, losses)
+    return TrainingPlan(speed, step, mttf, goodput, time, hours, deadline, meets, losses, traffic, most)
 
 
 def _inverse(band: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -105,6 +109,7 @@ def _inverse(band: tuple[float, float] | None) -> tuple[float, float] | None:
 
 def _speed(
     sheet: Sheet,
+    workload: str,
     prefix: str,
     path: str,
     train: Train,
@@ -112,6 +117,7 @@ def _speed(
     site: Site,
     gpus: Figure,
     nodes: int,
+    layout: Layout,
 ) -> Figure | Unplanned:
     name = f"{prefix}.tokens_per_s"
     if train.step_time is not None:
@@ -132,11 +138,20 @@ def _speed(
         return Unplanned(name, model.reason, (f"{path}.step_time",))
     if train.method != "full":
         return sheet.miss(name, f"speed of {train.method} is not modelled", f"{path}.step_time")
-    return _estimate(sheet, prefix, path, train, model, site, gpus, nodes)
+    return _estimate(sheet, workload, prefix, path, train, model, site, gpus, nodes, layout)
 
 
 def _estimate(
-    sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, site: Site, gpus: Figure, nodes: int
+    sheet: Sheet,
+    workload: str,
+    prefix: str,
+    path: str,
+    train: Train,
+    model: PlannedModel,
+    site: Site,
+    gpus: Figure,
+    nodes: int,
+    layout: Layout,
 ) -> Figure | Unplanned:
     name, gpu = f"{prefix}.tokens_per_s", site.gpu
     form = "fp8" if train.precision == "fp8" else "bf16"
@@ -160,8 +175,8 @@ def _estimate(
         model.multiplied,
         sequence,
     )
-    return sheet.derive(
-        name,
+    computed = sheet.derive(
+        f"{prefix}.computed_tokens_per_s",
         "tokens/s",
         "GPUs × peak × MFU ÷ FLOP per token",
         lambda g, p, m, w: tokens_per_s(g, p * 1e12, m, w * 1e9),
@@ -169,7 +184,22 @@ def _estimate(
         sheet.published(gpu, f"dense_{form}", peak, "TFLOP/s"),
         utilisation,
         work,
-        band=None if utilisation.name.startswith(path) else MFU_BAND,
+    )
+    band = None if utilisation.name.startswith(path) else MFU_BAND
+    traffic, slow = step_traffic(sheet, workload, prefix, path, train, model, site, layout)
+    if traffic is None:
+        why = "as computed: no network is known" if slow else "as computed: no network between its GPUs"
+        return sheet.derive(name, "tokens/s", why, lambda c: c, computed, band=None if slow else band)
+    return sheet.derive(
+        name,
+        "tokens/s",
+        "smaller of what is computed and tokens of a step ÷ what the network must move for it, perfectly overlapped",
+        lambda c, t, b, s: min(c, b * s / t) if t else c,
+        computed,
+        traffic,
+        sheet.declared(f"{path}.global_batch", train.global_batch, "sequences"),
+        sequence,
+        band=None if slow else band,
     )
 
 

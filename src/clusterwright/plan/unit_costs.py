@@ -30,6 +30,25 @@ class Yield:
     tokens: tuple[Figure, Figure] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """A month's bill and how its time is used.
+
+    Args:
+        implied: useful share that the declared loads alone use, None if unknown.
+        hour: money per useful GPU-hour at the declared useful share.
+        sign: of the currency.
+    """
+
+    costs: Costs
+    use: Use
+    implied: Figure | None
+    total: Figure
+    hour: Figure
+    sign: str
+    sites: tuple[Site, ...]
+
+
 def plan_economics(
     sheet: Sheet,
     costs: Costs,
@@ -53,12 +72,13 @@ def plan_economics(
         costs.paid_gpu_hours,
         use.useful,
     )
-    units = [y if isinstance(y, Unplanned) else _unit(sheet, costs, use, y, total, hour, sign, sites) for y in yields]
+    bill = Bill(costs, use, implied, total, hour, sign, sites)
+    units = [y if isinstance(y, Unplanned) else _unit(sheet, bill, y) for y in yields]
     notes = list(use.notes)
-    if implied is not None and use.useful.value > 1.25 * implied.value:
+    if implied is not None and use.useful.value > 1.05 * implied.value:
         notes.append(
-            f"the declared load alone uses {implied.value:.0%} of paid GPU time; unit costs assume "
-            f"{use.useful.value:.0%} useful time"
+            f"the declared load alone uses {implied.value:.1%} of paid GPU time, economics declares "
+            f"{use.useful.value:.1%} useful: services are compared with alternatives at {implied.value:.1%}"
         )
     return EconomicsPlan(
         currency=costs.currency,
@@ -95,47 +115,49 @@ def _lines(sheet: Sheet, costs: Costs, use: Use, sign: str) -> tuple[tuple[str, 
     return (*split, *costs.other)
 
 
-def _unit(
-    sheet: Sheet,
-    costs: Costs,
-    use: Use,
-    made: Yield,
-    total: Figure,
-    hour: Figure,
-    sign: str,
-    sites: tuple[Site, ...],
-) -> UnitCost:
+def _unit(sheet: Sheet, bill: Bill, made: Yield) -> UnitCost | Unplanned:
+    """Cost at the declared useful share and at that of the load; alternatives are held against the higher."""
     prefix = f"workloads.{made.workload}.unit_cost"
-    cost = sheet.derive(
+    if not made.per_hour.value:
+        return Unplanned(prefix, "it makes nothing: at no rate does a replica meet the latency targets")
+    unit, share = f"{bill.sign}/{made.unit}", bill.use.useful
+    declared = sheet.derive(
         prefix,
-        f"{sign}/{made.unit}",
+        unit,
         "cost of a useful GPU-hour ÷ (units per useful GPU-hour × accepted share)",
         lambda h, n, a: h / (n * a) if n * a else float("inf"),
-        hour,
+        bill.hour,
         made.per_hour,
-        use.accepted,
+        bill.use.accepted,
     )
+    compared, at_load = declared, None
+    if made.tokens is not None and bill.implied is not None and bill.implied.value:
+        at_load = sheet.derive(
+            f"{prefix}_at_load",
+            unit,
+            "total ÷ (paid GPU-hours × share that the declared loads use × units per useful GPU-hour × accepted share)",
+            lambda t, h, u, n, a: t / (h * u * n * a) if h * u * n * a else float("inf"),
+            bill.total,
+            bill.costs.paid_gpu_hours,
+            bill.implied,
+            made.per_hour,
+            bill.use.accepted,
+        )
+        if at_load.value > declared.value:
+            compared, share = at_load, bill.implied
     money = sheet.architecture.economics
     others = money.alternatives if money else {}
-    found = [_alternative(sheet, costs, use, made, total, sign, sites, n, a) for n, a in others.items()]
-    return UnitCost(made.workload, made.denominator, cost, tuple(found))
+    found = [_alternative(sheet, bill, share, made, n, a) for n, a in others.items()]
+    return UnitCost(made.workload, made.denominator, compared, tuple(found), declared, at_load, share)
 
 
 def _alternative(
-    sheet: Sheet,
-    costs: Costs,
-    use: Use,
-    made: Yield,
-    total: Figure,
-    sign: str,
-    sites: tuple[Site, ...],
-    name: str,
-    other: Alternative,
+    sheet: Sheet, bill: Bill, share: Figure, made: Yield, name: str, other: Alternative
 ) -> AlternativeCost:
     prefix = f"workloads.{made.workload}.alternatives.{name}"
     path = f"economics.alternatives.{name}"
     if other.kind == "model-api":
-        return _api(sheet, prefix, path, costs, use, made, total, sign, name, other)
+        return _api(sheet, prefix, path, bill, made, name, other)
     if other.price is None:
         return AlternativeCost(
             name, other.kind, sheet.miss(prefix, f"alternative {name} has no price", f"{path}.price"), None
@@ -144,18 +166,16 @@ def _alternative(
     if "GPU" not in powers and "node" not in powers:
         reason = f"alternative {name} is priced in a unit that does not compare per GPU-hour"
         return AlternativeCost(name, other.kind, sheet.miss(prefix, reason, f"{path}.price"), None)
-    return _hourly(sheet, prefix, path, costs, use, made, sign, sites, name, other, "GPU" in powers)
+    return _hourly(sheet, prefix, path, bill, share, made, name, other, "GPU" in powers)
 
 
 def _hourly(
     sheet: Sheet,
     prefix: str,
     path: str,
-    costs: Costs,
-    use: Use,
+    bill: Bill,
+    share: Figure,
     made: Yield,
-    sign: str,
-    sites: tuple[Site, ...],
     name: str,
     other: Alternative,
     per_gpu: bool,
@@ -165,11 +185,11 @@ def _hourly(
     if per_gpu:
         price = sheet.declared(f"{path}.price", other.price, "money/GPU-h")
     else:
-        each = sites[0].gpus_per_node
+        each = bill.sites[0].gpus_per_node
         node = sheet.declared(f"{path}.price", other.price, "money/node-h")
         unit = node.unit.replace("node", "GPU")
         price = sheet.derive(f"{path}.gpu_price", unit, f"price of a node ÷ {each} GPUs", lambda p: p / each, node)
-    if price.unit.partition("/")[0] != sign:
+    if price.unit.partition("/")[0] != bill.sign:
         return AlternativeCost(
             name, other.kind, sheet.miss(prefix, f"{name} is priced in another currency", path), None
         )
@@ -180,19 +200,19 @@ def _hourly(
             f"alternatives.{name}.utilisation", 1.0, "share", "hours are paid only while they work; none is stated"
         )
     )
-    rest = [f for _, f in costs.other]
+    rest = [f for _, f in bill.costs.other]
     cost = sheet.derive(
         f"{prefix}.unit_cost",
-        f"{sign}/{made.unit}",
+        f"{bill.sign}/{made.unit}",
         "(price ÷ (utilisation × (1 − retries)(1 − failed)) + our other costs per useful GPU-hour) ÷ accepted units",
         lambda p, b, k, h, u, n, a, *r: (p / (b * k) + sum(r) / (h * u)) / (n * a),
         price,
         busy,
-        use.kept,
-        costs.paid_gpu_hours,
-        use.useful,
+        bill.use.kept,
+        bill.costs.paid_gpu_hours,
+        share,
         made.per_hour,
-        use.accepted,
+        bill.use.accepted,
         *rest,
     )
     even = sheet.derive(
@@ -200,11 +220,11 @@ def _hourly(
         "share",
         "our compute per paid GPU-hour × utilisation × (1 − retries)(1 − failed) ÷ its price",
         lambda c, h, p, b, k: c / h * b * k / p,
-        costs.compute,
-        costs.paid_gpu_hours,
+        bill.costs.compute,
+        bill.costs.paid_gpu_hours,
         price,
         busy,
-        use.kept,
+        bill.use.kept,
     )
     return AlternativeCost(name, other.kind, cost, even, "network, storage, support and operations cost the same there")
 
@@ -213,11 +233,8 @@ def _api(
     sheet: Sheet,
     prefix: str,
     path: str,
-    costs: Costs,
-    use: Use,
+    bill: Bill,
     made: Yield,
-    total: Figure,
-    sign: str,
     name: str,
     other: Alternative,
 ) -> AlternativeCost:
@@ -230,14 +247,14 @@ def _api(
         return AlternativeCost(name, other.kind, sheet.miss(prefix, f"{name} lacks a token price", *missing), None)
     read = sheet.declared(f"{path}.input_price", other.input_price, "money/Mtok")
     write = sheet.declared(f"{path}.output_price", other.output_price, "money/Mtok")
-    if {read.unit, write.unit} != {f"{sign}/Mtok"}:
+    if {read.unit, write.unit} != {f"{bill.sign}/Mtok"}:
         return AlternativeCost(
             name, other.kind, sheet.miss(prefix, f"{name} is priced in another currency", path), None
         )
     per_request = made.unit == "request"
     blended = sheet.derive(
         f"{prefix}.blended_price",
-        f"{sign}/{made.unit}",
+        f"{bill.sign}/{made.unit}",
         "input and output prices by the declared lengths",
         lambda r, w, i, o: (r * i + w * o) / (1e6 if per_request else i + o),
         read,
@@ -246,19 +263,19 @@ def _api(
     )
     cost = sheet.derive(
         f"{prefix}.unit_cost",
-        f"{sign}/{made.unit}",
+        f"{bill.sign}/{made.unit}",
         "blended price ÷ accepted share",
         lambda b, a: b / a if a else float("inf"),
         blended,
-        use.accepted,
+        bill.use.accepted,
     )
     even = sheet.derive(
         f"{prefix}.break_even",
         "share",
         "total ÷ (paid GPU-hours × units per useful GPU-hour × blended price)",
         lambda t, h, n, b: t / (h * n * b) if h * n * b else float("inf"),
-        total,
-        costs.paid_gpu_hours,
+        bill.total,
+        bill.costs.paid_gpu_hours,
         made.per_hour,
         blended,
     )

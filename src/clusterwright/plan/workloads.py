@@ -16,13 +16,14 @@ from clusterwright.plan.results import (
     Assignment,
     CapacityPlan,
     CheckpointPlan,
+    Layout,
     PayloadPlan,
     ServicePlan,
     TrainingPlan,
     Unplanned,
     WorkloadPlan,
 )
-from clusterwright.plan.services import Load, at_load, read_targets
+from clusterwright.plan.services import Load, at_load, binding, read_targets
 from clusterwright.plan.trainings import plan_mttf, plan_restart, plan_training
 
 
@@ -43,7 +44,7 @@ def finish_workload(
         "nodes",
         "nodes that this plan places it on",
     )
-    wanted = draft.request.replicas if draft.request else (draft.serve.replicas or 1 if draft.serve else 1)
+    wanted = draft.wanted or (draft.serve.replicas or 1 if draft.serve else 1)
     service: ServicePlan | Unplanned | None = None
     training: TrainingPlan | None = None
     checkpoint: CheckpointPlan | Unplanned | None = None
@@ -84,7 +85,7 @@ def _service(
     prefix = f"workloads.{name}.service"
     count = sheet.planned(f"{prefix}.placed", max(1, placed), "replicas", "replicas that this plan places")
     capacity = None
-    if isinstance(rate, Figure) and placed:
+    if isinstance(rate, Figure) and rate.value and placed:
         capacity = sheet.derive(
             f"{prefix}.capacity", "req/s", "placed replicas × rate of one", lambda n, r: n * r, count, rate
         )
@@ -94,7 +95,10 @@ def _service(
     if isinstance(draft.load, Load):
         seen = at_load(sheet, prefix, draft.load, count, len(draft.site.nodes))
     losses = plan_losses(sheet, draft, [d for d in drafts if d.request], placement, pools, rate)
-    plan = ServicePlan(load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses)
+    batch = sheet.figures.get(f"{prefix}.batch")
+    ours = isinstance(rate, Figure) and rate.own_origin is None
+    binds = binding(draft.load, batch) if isinstance(draft.load, Load) and batch and ours else ""
+    plan = ServicePlan(load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses, binds)
     _check_service(sheet, draft, plan, placed)
     return plan
 
@@ -107,6 +111,8 @@ def _check_service(sheet: Sheet, draft: Draft, plan: ServicePlan, placed: int) -
             f"{path}.serve.replicas",
             f"the placed replicas carry {plan.capacity}, the load is {plan.rate}",
         )
+    elif plan.capacity is not None and False in (plan.ttft_met, plan.tpot_met):
+        sheet.misfit(f"{prefix}.latency", f"{path}.target", _missed(plan))
     asked, room = draft.serve.concurrency if draft.serve else None, sheet.figures.get(f"{prefix}.most_in_flight")
     if asked is not None and room is not None and asked > room.value * max(1, placed):
         sheet.misfit(
@@ -117,6 +123,16 @@ def _check_service(sheet: Sheet, draft: Draft, plan: ServicePlan, placed: int) -
     for loss in plan.losses:
         if draft.survive and loss.nodes_lost <= draft.survive and not loss.carries:
             sheet.misfit(f"{prefix}.losses", f"{path}.target.survive", loss.reason)
+
+
+def _missed(plan: ServicePlan) -> str:
+    """Estimates at the declared load that miss their targets."""
+    said = []
+    if plan.ttft_met is False and plan.ttft_target:
+        said.append(f"TTFT ({plan.ttft_is}) is estimated at {plan.ttft} of {plan.ttft_target[1]}")
+    if plan.tpot_met is False and plan.tpot_target:
+        said.append(f"TPOT (mean) is estimated at {plan.tpot} of {plan.tpot_target[1]} ({plan.tpot_target[0]})")
+    return f"at the declared load {' and '.join(said)}"
 
 
 def _training(
@@ -135,7 +151,8 @@ def _training(
     restart = plan_restart(sheet, name, draft.workload.target)
     checkpoint = plan_checkpoint(sheet, name, train, draft.workload.target, draft.model, site, nodes, mttf, restart)
     losses = plan_losses(sheet, draft, [d for d in drafts if d.request], placement, pools, None)
-    training = plan_training(sheet, name, train, draft.model, site, nodes, mttf, restart, checkpoint, losses)
+    layout = draft.layout or Layout(dp=train.gpus)
+    training = plan_training(sheet, name, train, draft.model, site, nodes, mttf, restart, checkpoint, losses, layout)
     for loss in losses:
         if draft.survive and loss.nodes_lost <= draft.survive and not loss.carries:
             sheet.misfit(f"workloads.{name}.losses", f"workloads.{name}.target.survive", loss.reason)
@@ -145,10 +162,14 @@ def _training(
 
 def _payload(
     sheet: Sheet, draft: Draft, mine: tuple[Assignment, ...], wanted: int, nodes: Figure
-) -> PayloadPlan | Unplanned | None:
+) -> PayloadPlan | Unplanned:
     payload = draft.workload.payload
     if payload is None:
-        return None
+        return sheet.miss(
+            f"workloads.{draft.name}.payload_plan",
+            "what is loaded, from where and how fast, is not stated: payload and cold start are unknown",
+            f"workloads.{draft.name}.payload",
+        )
     path = f"workloads.{draft.name}"
     if draft.serve is not None:
         readers = sheet.planned(f"{path}.readers", wanted, "readers", "every replica reads the whole payload")

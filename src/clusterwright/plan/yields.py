@@ -118,15 +118,20 @@ def _trained(
 
 
 def implied_utilisation(sheet: Sheet, workloads: tuple[WorkloadPlan, ...], costs: Costs) -> Figure | None:
-    """Share of paid GPU time that the declared rates of all services use, None without services.
+    """Share of paid GPU time that the declared rates of all services use.
 
-    Training is left out: how often a run is repeated is not in the file.
+    None without services, or when one of them carries an unknown rate or none. Training is left out: how often a run is
+    repeated is not in the file.
     """
     parts: list[Figure] = []
     for plan in workloads:
         service = plan.service
-        if not isinstance(service, ServicePlan) or plan.layout is None or isinstance(service.replica_rate, Unplanned):
+        if plan.kind != "inference":
             continue
+        if not isinstance(service, ServicePlan) or plan.layout is None or isinstance(service.replica_rate, Unplanned):
+            return None
+        if not service.replica_rate.value:
+            return None
         gpus = plan.layout.gpus
         parts.append(
             sheet.derive(

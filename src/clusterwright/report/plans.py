@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final
 
-from clusterwright.lib.figures import Figure, Origin, explain_lines, format_amount
+from clusterwright.lib.figures import Figure, Origin, explain_lines, format_amount, format_band
 from clusterwright.plan.results import (
     CheckpointPlan,
     CollectivePlan,
@@ -34,26 +34,57 @@ MARKS: Final[dict[Origin, str]] = {
     Origin.MEASURED: "ᵐ",
 }
 _LABEL: Final = 12
-_WIDTH: Final = 118
+_WIDTH: Final = 120
+_LEAST_WIDTH: Final = 60
 _ASSUMPTIONS: Final = 6
 _LEVELS: Final = {"gpu": "one GPU", "node": "one node", "nodes": "several nodes"}
 _TIMES: Final = (("s", 1.0), ("min", 60.0), ("h", 3600.0), ("days", 86400.0))
 
 
-def render_plan(plan: Plan) -> str:
-    """The plan for people: what does not hold first, then each workload, network, cost, gaps, assumptions."""
+def render_plan(plan: Plan, width: int = _WIDTH) -> str:
+    """The plan for people: what does not hold first, then each workload, network, cost, gaps, assumptions.
+
+    Args:
+        width: columns of the terminal; less than 60 counts as 60.
+    """
     blocks = [[_headline(plan)], _misfits(plan)]
     blocks += [_workload(w, plan) for w in plan.workloads]
     blocks += [_cluster(plan), _economics(plan), _unplanned(plan), _limits(plan), _assumptions(plan), [_legend()]]
-    return "\n\n".join("\n".join(_wrapped(line) for line in b) for b in blocks if b)
+    columns = max(_LEAST_WIDTH, width)
+    return "\n\n".join("\n".join(_wrapped(line, columns) for line in b) for b in blocks if b)
 
 
-def _wrapped(line: str) -> str:
-    """A line folded under its text."""
-    if len(line) <= _WIDTH:
+def _wrapped(line: str, width: int) -> str:
+    """A line folded under its text; a word longer than the line keeps its length."""
+    if len(line) <= width:
         return line
     indent = " " * (_LABEL + 2) if line.startswith(" ") else "  "
-    return textwrap.fill(line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+#: Words that the plan prints → last parts of the names of the figures that they stand for.
+ALIASES: Final[dict[str, tuple[str, ...]]] = {
+    "busbw": ("bound", "reference"),
+    "kv": ("kv_pool", "kv_tokens", "kv_per_token", "cache"),
+    "load": ("replica_rate", "rate"),
+    "latency": ("ttft", "tpot"),
+    "loss": ("capacity_after_1_lost",),
+    "month": ("total", "compute"),
+    "useful": ("utilisation", "implied_utilisation", "useful_gpu_hour"),
+    "speed": ("tokens_per_s", "network_time"),
+    "failures": ("mttf", "goodput"),
+    "memory": ("memory.total", "memory.usable"),
+    "payload": ("required_rate", "payload_rate"),
+    "cold start": ("cold_start", "cold_start_cached"),
+    "checkpoint": ("checkpoint_plan.size", "checkpoint_plan.stall", "daly"),
+    "capacity": ("gpu_months", "useful_per_gpu_month"),
+    "unit cost": ("unit_cost", "unit_cost_at_load"),
+    "placement": ("nodes",),
+    "even": ("break_even",),
+    "step": ("step_time", "service.step"),
+    "network": ("network_time", "nic_rate", "node_rate"),
+}
+_NEAREST: Final = 6
 
 
 def figure_names(plan: Plan, *, computed: bool = False) -> tuple[str, ...]:
@@ -63,18 +94,25 @@ def figure_names(plan: Plan, *, computed: bool = False) -> tuple[str, ...]:
 
 
 def find_figure(plan: Plan, name: str) -> Figure | tuple[str, ...]:
-    """The figure of that name or unique ending; else the names most likely meant, nearest first."""
+    """The figure of that name or unique ending; else the few names most likely meant, nearest first."""
     if name in plan.figures:
         return plan.figures[name]
     names = figure_names(plan)
-    ending = [n for n in names if n.endswith("." + name)]
+    ending = _ending(names, name)
     if len({id(plan.figures[n]) for n in ending}) == 1:
         return plan.figures[ending[0]]
-    near = ending or [n for n in names if name and name.lower() in n.lower()]
+    near = list(ending)
+    for meant in ALIASES.get(name.lower().replace("_", " "), ()):
+        near += _ending(names, meant)
+    near += [n for n in names if name and name.lower() in n.lower()]
     last = {n.rpartition(".")[2]: n for n in names}
     near += [last[n] for n in get_close_matches(name.rpartition(".")[2], last, n=3, cutoff=0.6)]
     near += get_close_matches(name, names, n=5, cutoff=0.6)
-    return tuple(dict.fromkeys(near))[:8]
+    return tuple(dict.fromkeys(near))[:_NEAREST]
+
+
+def _ending(names: tuple[str, ...], name: str) -> list[str]:
+    return [n for n in names if n == name or n.endswith("." + name)]
 
 
 def render_derivation(figure: Figure) -> str:
@@ -82,11 +120,33 @@ def render_derivation(figure: Figure) -> str:
     lines = explain_lines(figure)
     if figure.is_leaf:
         return "\n".join(lines)
+    if any(not i.is_leaf for i in figure.inputs):
+        told = "; ".join(f"{i.name.rpartition('.')[2]} {i}" for i in figure.inputs)
+        lines.insert(1, f"  from {told}")
     moved = [(leaf, effect) for leaf, effect in figure.effects if effect >= 1e-3]
     lines += ["", "changes most with (for a 10 % change of each):"] if moved else []
     width = max((len(leaf.name) for leaf, _ in moved), default=0)
     lines += [f"  {leaf.name:{width}}  {_percent(effect):>7}  [{leaf.origin.word}]" for leaf, effect in moved[:10]]
     return "\n".join(lines)
+
+
+def derivation_values(figure: Figure) -> dict[str, Any]:
+    """The tree of a figure as plain values; a computed figure that occurs again stands there without its inputs."""
+    seen = set[str]()
+
+    def tree(node: Figure) -> dict[str, Any]:
+        values: dict[str, Any] = {"name": node.name} | _full(node)
+        again = node.name in seen and not node.is_leaf
+        seen.add(node.name)
+        values["inputs"] = [] if again else [tree(i) for i in node.inputs]
+        return values | ({"see_above": True} if again else {})
+
+    effects = [
+        {"name": leaf.name, "origin": leaf.origin.word, "effect": _number(effect)}
+        for leaf, effect in ([] if figure.is_leaf else figure.effects)
+        if effect >= 1e-3
+    ]
+    return tree(figure) | {"changes_with_10_percent": effects}
 
 
 def plan_values(plan: Plan) -> dict[str, Any]:
@@ -186,8 +246,8 @@ def _workload(workload: WorkloadPlan, plan: Plan) -> list[str]:
         lines.append(
             _line(
                 "capacity",
-                f"{show(capacity.gpu_months)} for {show(capacity.target_work)}, "
-                f"at {show(capacity.useful_per_gpu_month)} of useful work",
+                f"{show(capacity.gpu_months)} paid for {show(capacity.target_work)}, "
+                f"of which one makes {show(capacity.useful_per_gpu_month).replace('/GPU-month', '')}",
             )
         )
     return lines + _unit_cost(workload.name, plan)
@@ -201,8 +261,10 @@ def _layout(workload: WorkloadPlan) -> list[str]:
         by_node[part.node] = by_node.get(part.node, 0) + len(part.gpus)
     shown = [f"{node} ({gpus} GPU{'s' * (gpus != 1)})" for node, gpus in list(by_node.items())[:3]]
     if len(by_node) > 3:
-        shown.append(f"{len(by_node) - 3} more nodes")
+        shown.append(f"{len(by_node) - 3} more node{'s' * (len(by_node) != 4)}")
     count = f"{workload.replicas_placed} of {workload.replicas_wanted} placed"
+    if not workload.replicas_placed and workload.chosen is not None and not workload.chosen.feasible:
+        count += ", since it cannot run so"
     where = f" on {', '.join(shown)}" if shown else ""
     lines = [_line("placement", f"{workload.layout}{where}; {count}")]
     chosen = workload.chosen
@@ -228,12 +290,14 @@ def _memory(memory: MemoryPlan | Unplanned) -> list[str]:
 
 
 def _band(figure: Figure) -> str:
-    return f" (×{figure.band[0]:.2g} to ×{figure.band[1]:.2g})" if figure.band else ""
+    return f" ({format_band(figure.band)})" if figure.band else ""
 
 
 def _service(service: ServicePlan) -> list[str]:
     if isinstance(service.replica_rate, Unplanned):
         lines = [_line("load", f"{show(service.rate)}; rate of a replica not planned: {service.replica_rate.reason}")]
+    elif service.unreachable:
+        lines = [_line("load", f"{show(service.rate)}; at no rate does one replica meet its latency targets")]
     else:
         rate = service.replica_rate
         count = service.replicas_for_load
@@ -241,17 +305,29 @@ def _service(service: ServicePlan) -> list[str]:
         more = service.replicas_for_failures
         if more is not None and more != service.replicas_for_load:
             need += f", {more} with the declared losses"
-        lines = [_line("load", f"{show(service.rate)}; one replica carries {show(rate)}{_band(rate)}{need}")]
-    latency = []
-    for label, figure, goal in (
-        ("TTFT", service.ttft, service.ttft_target),
-        ("TPOT", service.tpot, service.tpot_target),
-    ):
-        if figure is not None:
-            target = f" of {show(goal[1])} ({goal[0]})" if goal else ""
-            latency.append(f"{label} {show(figure)}{_band(figure) or ' (not validated)'}{target}")
-    lines += [_line("latency", ", ".join(latency))] if latency else []
+        binds = f", {service.binds} binds" if service.binds else ""
+        lines = [_line("load", f"{show(service.rate)}; one replica carries {show(rate)}{_band(rate)}{binds}{need}")]
+    lines += [_line("latency" if not i else "", text) for i, text in enumerate(_latency(service))]
     return lines + [_line("loss", loss.reason) for loss in service.losses]
+
+
+def _latency(service: ServicePlan) -> list[str]:
+    """What each latency is of all requests, and what it says about its target."""
+    lines = []
+    if service.ttft is not None:
+        said = f"TTFT {service.ttft_is} {show(service.ttft)}{_band(service.ttft) or ' (not validated)'}"
+        if service.ttft_target is not None:
+            missed = "" if service.ttft_met else " MISSED"
+            said += f" of {show(service.ttft_target[1])} ({service.ttft_target[0]}){missed}"
+        lines.append(said)
+    if service.tpot is not None:
+        said = f"TPOT mean {show(service.tpot)}{_band(service.tpot)}"
+        if service.tpot_target is not None:
+            verdict = {False: " MISSED", True: "", None: ": not a proof"}[service.tpot_met]
+            of = "of" if service.tpot_target[0] == "tpot" else "against"
+            said += f" {of} {show(service.tpot_target[1])} ({service.tpot_target[0]}){verdict}"
+        lines.append(said)
+    return lines
 
 
 def _training(training: TrainingPlan) -> list[str]:
@@ -259,7 +335,10 @@ def _training(training: TrainingPlan) -> list[str]:
         lines = [_line("speed", f"not planned: {training.tokens_per_s.reason}")]
     else:
         step = f", {show(training.step_time)} a step" if training.step_time else ""
-        lines = [_line("speed", f"{show(training.tokens_per_s)}{_band(training.tokens_per_s)}{step}")]
+        if training.step_time and training.network_time:
+            step += f" (the network needs {show(training.network_time)} of it at least)"
+        most = "at most " if training.upper_limit else ""
+        lines = [_line("speed", f"{most}{show(training.tokens_per_s)}{_band(training.tokens_per_s)}{step}")]
     if training.time_to_target is not None:
         limit = f" of {show(training.deadline)}" if training.deadline else ""
         lines[-1] += f"; target in {show(training.time_to_target)}{limit}"
@@ -315,17 +394,34 @@ def _unit_cost(name: str, plan: Plan) -> list[str]:
         return []
     for unit in plan.economics.units:
         if isinstance(unit, UnitCost) and unit.workload == name:
-            parts = [f"{show(unit.unit_cost)} per {unit.denominator}"]
-            for other in unit.alternatives:
-                if isinstance(other.unit_cost, Unplanned):
-                    parts.append(f"{other.name}: {other.unit_cost.reason}")
-                else:
-                    even = f" (even at {show(other.break_even)} useful time)" if other.break_even else ""
-                    parts.append(f"{other.name} {show(other.unit_cost)}{even}")
-            return [_line("unit cost", "; ".join(parts))]
+            return [_line("unit cost" if not i else "", text) for i, text in enumerate(_cost_of(unit))]
         if isinstance(unit, Unplanned) and unit.subject == f"workloads.{name}.unit_cost":
             return [_line("unit cost", f"not planned: {unit.reason}")]
     return []
+
+
+def _cost_of(unit: UnitCost) -> list[str]:
+    """Here at both useful shares, then the alternatives at the share that makes ours dearer."""
+    ours = f"{show(unit.at_declared)} per {unit.denominator}"
+    against = "compared"
+    if unit.at_load is not None:
+        ours += f" at the declared useful share, {show(unit.at_load)} at the useful share of the declared load"
+        dearer = "useful share of the declared load" if unit.unit_cost is unit.at_load else "declared useful share"
+        against = f"compared at the {dearer}" + (f" ({show(unit.share)})" if unit.share else "")
+    parts = []
+    for other in unit.alternatives:
+        if isinstance(other.unit_cost, Unplanned):
+            parts.append(f"{other.name}: {other.unit_cost.reason}")
+        else:
+            parts.append(f"{other.name} {show(other.unit_cost)}{_even(other.break_even)}")
+    return [ours, f"{against}: {'; '.join(parts)}"] if parts else [ours]
+
+
+def _even(point: Figure | None) -> str:
+    """At which useful share of paid time both cost the same."""
+    if point is None:
+        return ""
+    return f" (even at {show(point)} useful time)" if point.value <= 1 else " (ours never costs less)"
 
 
 def _cluster(plan: Plan) -> list[str]:
@@ -355,7 +451,9 @@ def _at_most(bound: Figure) -> str:
 def _economics(plan: Plan) -> list[str]:
     money = plan.economics
     if isinstance(money, Unplanned):
-        return ["cost", _line("", f"not planned: {money.reason}")]
+        known = plan.compute_month
+        compute = [_line("compute", f"{show(known)} for the pools with GPUs")] if known is not None else []
+        return ["cost", *compute, _line("", f"{'the rest ' if compute else ''}not planned: {money.reason}")]
     parts = " + ".join(f"{label} {show(figure).replace('/month', '')}" for label, figure in money.lines if figure.value)
     lines = ["cost", _line("month", f"{show(money.total)} = {parts}")]
     implied = money.implied_utilisation

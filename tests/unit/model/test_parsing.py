@@ -144,6 +144,7 @@ def test_sections_may_be_empty() -> None:
         ("economics: {term: 6}\n", "3:19", "economics.term", "'6' has no unit", "write for example 90 s"),
         ("economics: {term: [6 months]}\n", "3:13", "economics.term", "wants a quantity", ""),
         ("economics: {term: 0 s}\n", "3:19", "economics.term", "is zero", ""),
+        ("economics: {utilisation: 0%}\n", "3:26", "economics.utilisation", "is zero", ""),
         ("economics: {term: 1e30 s}\n", "3:19", "economics.term", "too large to be real", ""),
         ("economics: {utilisation: 120%}\n", "3:26", "economics.utilisation", "more than 100%", ""),
         ("economics: {utilisation: -5%}\n", "3:26", "economics.utilisation", "is negative", ""),

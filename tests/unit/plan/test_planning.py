@@ -388,13 +388,59 @@ def test_cost_lines_add_up_to_the_total():
 
 
 def test_at_break_even_utilisation_ours_costs_the_same():
+    """Below the share that the load implies, so that the declared share is the one compared at."""
+    plan = planned("economics.utilisation=10%")
     for name in ("on-demand", "api"):
-        for unit in PLAN.economics.units:
+        for unit in plan.economics.units:
             other = next(a for a in unit.alternatives if a.name == name)
             if isinstance(other.unit_cost, Unplanned):
                 continue
             at = {"economics.utilisation": other.break_even.value}
             assert evaluate(unit.unit_cost, at) == pytest.approx(evaluate(other.unit_cost, at), rel=1e-9)
+
+
+def test_the_cost_at_the_declared_load_is_the_bill_over_its_accepted_tokens():
+    chat = next(u for u in PLAN.economics.units if u.workload == "chat")
+    assert chat.at_load.value == pytest.approx(PLAN.economics.total.value / (8 * 1250 * 730 * 3600 / 1e6 * 0.98))
+    assert chat.declared.value < chat.at_load.value
+    assert chat.unit_cost is chat.at_load
+    assert chat.share is PLAN.economics.implied_utilisation
+    assert any("compared with alternatives at 19.8%" in n for n in PLAN.economics.notes)
+
+
+def test_alternatives_are_compared_at_the_share_that_makes_ours_dearer():
+    plan = planned("economics.utilisation=10%")
+    chat = next(u for u in plan.economics.units if u.workload == "chat")
+    assert chat.unit_cost is chat.declared
+    assert chat.share.value == pytest.approx(0.10)
+    other = next(a for a in chat.alternatives if a.name == "on-demand")
+    rest = 0.6 * 3 * 730 + 900 + 4000 + 1500 + 9000
+    hour = 3.29 / (0.97 * 0.98) + rest / (16 * 730 * 0.10)
+    made = value(plan, "workloads.chat.service.replica_rate") * 1250 * 3600 / 4 / 1e6
+    assert other.unit_cost.value == pytest.approx(hour / (made * 0.98))
+
+
+def test_the_stores_with_a_price_and_the_cost_of_the_others_are_added():
+    plan = planned("storage.stores.object.price=$0.02/GB-month", "storage.stores.object.capacity=200 TB")
+    lines = dict(plan.economics.lines)
+    assert lines["storage, priced stores"].value == pytest.approx(4000)
+    assert lines["storage, other stores"].value == 4000
+    assert plan.economics.total.value == pytest.approx(PLAN.economics.total.value + 4000)
+
+
+def test_a_priced_store_without_capacity_is_missing_not_free():
+    assert "storage.stores.object.month" in gaps(planned("storage.stores.object.price=$0.02/GB-month"))
+
+
+def test_the_price_of_the_gpus_is_known_without_economics():
+    plan = planned("economics=")
+    assert isinstance(plan.economics, Unplanned)
+    assert plan.compute_month.value == pytest.approx(2.4 * 16 * 730)
+
+
+def test_idle_time_that_differs_from_what_is_declared_is_told():
+    notes = planned("economics.shares.idle=52%").economics.notes
+    assert any("52.7% of paid time, shares.idle declares 52.0%" in n for n in notes)
 
 
 def test_an_api_is_compared_in_the_same_denominator():
@@ -463,6 +509,12 @@ def test_capacity_is_target_work_over_useful_work_per_gpu_month():
     assert capacity.useful_per_gpu_month.value == pytest.approx(useful)
     assert capacity.gpu_months.value == pytest.approx(capacity.target_work.value / useful)
     assert "workloads.chat.capacity" in subjects(planned("economics.utilisation=10%"))
+
+
+def test_gpu_months_are_paid_ones_for_services_and_jobs_alike():
+    training = TUNE.training
+    useful = training.tokens_per_s.value / 4 * 730 * 3600 / 1e6 * training.goodput.value * 0.45
+    assert TUNE.capacity.useful_per_gpu_month.value == pytest.approx(useful)
 
 
 # Figures

@@ -53,7 +53,7 @@ def _unit(unit: UnitCost, money: EconomicsPlan, colours: dict[str, str]) -> Html
         h("h4", f"{unit.workload}, per {unit.denominator}"),
         h(
             "div",
-            _label("here", unit.unit_cost, None),
+            _label(_here(unit), unit.unit_cost, None),
             ours,
             legend(
                 (colours[name], (f"{name} ", h("b", format_amount(part, unit.unit_cost.unit))))
@@ -69,6 +69,10 @@ def _unit(unit: UnitCost, money: EconomicsPlan, colours: dict[str, str]) -> Html
             if isinstance(a.unit_cost, Unplanned)
         ),
     )
+
+
+def _here(unit: UnitCost) -> str:
+    return f"here, at {format_value(100 * unit.share.value)} % useful time" if unit.share else "here"
 
 
 def _label(name: str, figure: Figure, alternative: AlternativeCost | None) -> Html:
@@ -116,7 +120,9 @@ def _plain_bar(alternative: AlternativeCost, figure: Figure, widest: float) -> H
 
 
 def _numbers(unit: UnitCost, derivations: Derivations) -> Html:
-    rows: list[tuple[Child, Figure | None]] = [("here", unit.unit_cost)]
+    rows: list[tuple[Child, Figure | None]] = [("here, at the declared useful share", unit.at_declared)]
+    if unit.at_load is not None:
+        rows.append(("here, at the useful share of the declared loads", unit.at_load))
     for a in unit.alternatives:
         if isinstance(a.unit_cost, Figure):
             rows += [(a.name, a.unit_cost), (f"useful share at which ours costs the same as {a.name}", a.break_even)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from clusterwright.lib.figures import Figure
+from clusterwright.lib.figures import Figure, format_band
 from clusterwright.report.html.elements import Child, Html, dotted, fold, h
 from clusterwright.report.html.words import origin_badge
 
@@ -59,8 +59,7 @@ class Derivations:
 
 def _band(figure: Figure) -> str:
     """The factors within which the estimate was validated."""
-    low, high = figure.band or (1.0, 1.0)
-    return f"band ×{low:g} to ×{high:g}"
+    return f"band {format_band(figure.band or (1.0, 1.0))}"
 
 
 def inline_figure(figure: Figure) -> Html:

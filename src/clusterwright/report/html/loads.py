@@ -53,8 +53,8 @@ def _speed(workload: WorkloadPlan, derivations: Derivations) -> Html:
     if capacity is not None and not isinstance(capacity, Unplanned):
         rows += [
             ("target work", capacity.target_work),
-            ("useful work of one GPU in a month", capacity.useful_per_gpu_month),
-            ("GPU-months that the target needs", capacity.gpu_months),
+            ("useful work of a paid GPU-month", capacity.useful_per_gpu_month),
+            ("paid GPU-months that the target needs", capacity.gpu_months),
         ]
     return derivations.ledger(rows)
 
@@ -66,8 +66,8 @@ def _service(service: ServicePlan) -> list[Row]:
         ("what one replica carries within the targets", rate if isinstance(rate, Figure) else None),
         ("capacity of the placed replicas", service.capacity),
         ("requests in flight per replica", service.in_flight),
-        (_beside("time to first token, mean", service.ttft_target), service.ttft),
-        (_beside("time per output token, mean", service.tpot_target), service.tpot),
+        (_beside(f"time to first token, {service.ttft_is}", service.ttft_target, service.ttft_met), service.ttft),
+        (_beside("time per output token, mean", service.tpot_target, service.tpot_met), service.tpot),
     ]
     return rows
 
@@ -83,6 +83,7 @@ def _training(training: TrainingPlan) -> list[Row]:
     return [
         ("tokens per second while it runs", speed if isinstance(speed, Figure) else None),
         ("step", training.step_time),
+        ("of it the network needs at least", training.network_time),
         ("mean time between failures that stop it", training.mttf),
         ("share of wall time that moves it forward", training.goodput),
         (target, training.time_to_target),
@@ -91,8 +92,11 @@ def _training(training: TrainingPlan) -> list[Row]:
     ]
 
 
-def _beside(said: str, target: tuple[str, Figure] | None) -> str:
-    return f"{said} (target {target[0].replace('_', ' ')} {target[1]})" if target else said
+def _beside(said: str, target: tuple[str, Figure] | None, met: bool | None) -> str:
+    if target is None:
+        return said
+    verdict = {True: "", False: ", missed", None: "; a mean proves no percentile"}[met]
+    return f"{said} (target {target[0].replace('_', ' ')} {target[1]}{verdict})"
 
 
 def _payload(payload: PayloadPlan, derivations: Derivations) -> Html:
