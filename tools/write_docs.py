@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from clusterwright.app.reviewing import rules_page
+from clusterwright.cli.reference import commands_page
 from clusterwright.report.references import render_file_reference
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 
 #: page → what renders it
 PAGES: Final[dict[str, Callable[[], str]]] = {
+    "commands.md": commands_page,
     "file.md": render_file_reference,
     "rules.md": rules_page,
 }
