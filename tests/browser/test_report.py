@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from builders.proofs import EXAMPLE, example_document, example_proof, planned_proof
-from clusterwright.model.evidence import Outcome
+from clusterwright.model.evidence import Moment, Outcome
 from clusterwright.report.html import render_proof
 from clusterwright.report.proofs import Proof
 
@@ -73,7 +73,7 @@ def hostile_proof() -> Proof:
         proof,
         cluster=HOSTILE,
         verdicts=tuple(replace(v, reason=HOSTILE) for v in proof.verdicts),
-        rehearsals=tuple(replace(r, reason=HOSTILE, timeline=((0.0, HOSTILE),)) for r in proof.rehearsals),
+        rehearsals=tuple(replace(r, reason=HOSTILE, timeline=(Moment(0.0, HOSTILE),)) for r in proof.rehearsals),
         plan=replace(proof.plan, limits=(HOSTILE,)),
     )
 

@@ -13,7 +13,7 @@ from clusterwright.judging.verdicts import cover, judge
 from clusterwright.lib.figures import Figure, Origin, derive, leaf
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.documents import Document
-from clusterwright.model.evidence import Check, Reading, Rehearsal, RehearsalOutcome
+from clusterwright.model.evidence import Check, Moment, MomentKind, Reading, Rehearsal, RehearsalOutcome
 from clusterwright.model.findings import Area, Finding, Severity
 from clusterwright.model.parsing import parse_architecture
 from clusterwright.model.sources import Source
@@ -252,18 +252,18 @@ def worker_loss() -> Rehearsal:
             Reading("lost_work", took(0.8)),
         ),
         timeline=(
-            (0.0, "control plane up, 2 virtual nodes"),
-            (0.9, "finetune started on gpu-001, attempt 1"),
-            (4.2, "checkpoint 4 written"),
-            (5.0, "agent of gpu-001 killed with -9"),
-            (7.1, "gpu-001 declared lost"),
-            (7.2, "attempt 1 fenced"),
-            (8.9, "every process of attempt 1 is gone"),
-            (9.1, "attempt 2 started on gpu-002 from checkpoint 4"),
-            (12.3, "step 41 done: work goes on"),
+            Moment(0.0, "control plane up, 2 virtual nodes"),
+            Moment(0.9, "finetune started on gpu-001, attempt 1"),
+            Moment(4.2, "checkpoint 4 written"),
+            Moment(5.0, "agent of gpu-001 killed with -9", MomentKind.LOSS),
+            Moment(7.1, "gpu-001 declared lost", MomentKind.NOTICED),
+            Moment(7.2, "attempt 1 fenced"),
+            Moment(8.9, "every process of attempt 1 is gone"),
+            Moment(9.1, "attempt 2 started on gpu-002 from checkpoint 4"),
+            Moment(12.3, "step 41 done: work goes on", MomentKind.RECOVERED),
         ),
         seconds=14.0,
-        log_directory=".clusterwright/rehearsals/worker-loss",
+        log_directory="rehearsals/worker-loss",
     )
 
 

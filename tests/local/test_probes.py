@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -177,3 +178,14 @@ def test_parts_of_the_gradient_sum_to_the_whole() -> None:
 
 def test_the_epoch_file_is_the_one_the_engine_writes() -> None:
     assert EPOCH_FILE == NAME
+
+
+def test_a_holder_says_where_it_is_and_waits_until_it_is_ended() -> None:
+    (holder,) = start("holder", 1, CLUSTERWRIGHT_NODE="n1", CUDA_VISIBLE_DEVICES="VIRTUAL-0,VIRTUAL-1")
+    assert holder.stdout is not None
+    seen = json.loads(holder.stdout.readline())
+    assert (seen["event"], seen["node"], seen["devices"]) == ("hold", "n1", ["VIRTUAL-0", "VIRTUAL-1"])
+    assert holder.poll() is None
+    holder.terminate()
+    out, err = holder.communicate(timeout=20)
+    assert (out, err, holder.returncode) == ("", "", -signal.SIGTERM)

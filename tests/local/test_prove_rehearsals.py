@@ -14,7 +14,17 @@ from clusterwright.app.rehearsing import MAX_NODES, NAMES, rehearse
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Outcome, Rehearsal, RehearsalOutcome
 from clusterwright.model.parsing import Source, parse_architecture
-from clusterwright.plan.results import Assignment, Layout, NetworkPlan, Plan, PoolPlan, Unplanned, WorkloadPlan
+from clusterwright.plan.results import (
+    Assignment,
+    Layout,
+    LossPlan,
+    NetworkPlan,
+    Plan,
+    PoolPlan,
+    TrainingPlan,
+    Unplanned,
+    WorkloadPlan,
+)
 
 pytestmark = pytest.mark.local
 
@@ -23,7 +33,7 @@ TRAIN = "{framework: torchtitan 0.2, precision: bf16, sequence: 100 tokens, glob
 EXECUTION, LOSS = NAMES
 
 
-def document(workloads: str, nodes: str = "n[1-2]", queues: str = "{}", retries: int = 0) -> Document:
+def document(workloads: str, nodes: str = "n[1-2]", queues: str = "{}", retries: int = 0, more: str = "") -> Document:
     return parse_architecture(
         Source(
             "small.yaml",
@@ -32,7 +42,7 @@ apiVersion: clusterwright/v1alpha1
 cluster: small
 pools: {{gpu: {{nodes: "{nodes}"}}}}
 workloads: {workloads}
-scheduling: {{engine: slurm, queues: {queues}, retries: {{limit: {retries}}}}}
+scheduling: {{engine: slurm, queues: {queues}, retries: {{limit: {retries}}}, priorities: {{high: 9}}{more}}}
 storage: {{stores: {{lustre: {{kind: file, durable: true}}}}, uses: {{outputs: lustre}}}}
 acceptance:
   requirements:
@@ -77,8 +87,8 @@ def test_a_gang_that_needs_every_node_does_not_survive_one(tmp_path: Path) -> No
     made = document(f"{{tune: {{model: m, train: {TRAIN}}}}}")
     found, _ = run(LOSS, made, plan(planned("tune", (0, "n1", 2), (0, "n2", 2))), tmp_path)
     assert found.outcome is RehearsalOutcome.FAILED
-    assert "job restarted" in found.reason
-    assert "PENDING" in found.reason
+    assert found.reason.startswith("without n2 tune waits: 2 gpu GPUs free, the job needs 2 × 2 GPUs; node n2 is down")
+    assert "job restarted" in {c.name for c in found.checks if not c.holds}
     assert {r.metric for r in found.readings} == {"detection_time"}, "there is no recovery to time"
 
 
@@ -96,12 +106,98 @@ def test_where_there_is_one_node_a_process_is_taken(tmp_path: Path, retries: int
 
 
 def test_a_service_stands_in_where_nothing_trains(tmp_path: Path) -> None:
-    made = document(f"{{chat: {{model: m, serve: {SERVE}}}}}")
-    found, _ = run(LOSS, made, plan(planned("chat", (0, "n1", 2), (1, "n2", 2), kind="inference")), tmp_path)
+    made = document(f"{{chat: {{model: m, serve: {SERVE}}}}}", nodes="n[1-3]")
+    placed = plan(planned("chat", (0, "n1", 2), (1, "n2", 2), kind="inference"), nodes=("n1", "n2", "n3"))
+    found, _ = run(LOSS, made, placed, tmp_path)
     assert found.outcome is RehearsalOutcome.PASSED, found
     assert found.workload == "chat"
     assert {r.metric for r in found.readings} == {"detection_time", "recovery_time"}
     assert "no workload trains" in found.reason
+
+
+CHAT_AND_TUNE = "{{chat: {{model: m, priority: high, serve: {serve}}}, tune: {{model: m, train: {train}}}}}"
+
+
+def both(spread: str = "preferred", **more: Any) -> Document:
+    serve = SERVE.replace("{", f"{{spread: {spread}, ", 1)
+    return document(CHAT_AND_TUNE.format(serve=serve, train=TRAIN), **more)
+
+
+def promised(text: str, *, again: int) -> TrainingPlan:
+    nothing = Unplanned("speed", "not the question")
+    loss = LossPlan(1, ("n1",), 0, again, 1, None, bool(again), text)
+    return TrainingPlan(nothing, None, None, None, None, None, None, None, (loss,))
+
+
+def test_without_room_the_reason_names_who_holds_the_gpus(tmp_path: Path) -> None:
+    placed = plan(planned("chat", (0, "n2", 2), kind="inference"), planned("tune", (0, "n1", 2)))
+    found, told = run(LOSS, both(), placed, tmp_path)
+    assert "1 neighbour holds 2 GPUs as planned" in told
+    assert found.outcome is RehearsalOutcome.FAILED
+    assert found.reason.startswith("without n1 tune waits for 2 GPUs held by chat-0 (2 GPUs on n2, priority 9): 0 gpu")
+    assert {r.metric for r in found.readings} == {"detection_time"}
+    assert next(c for c in found.checks if c.name == "no process left").holds
+
+
+@pytest.mark.parametrize(
+    ("spread", "outcome", "said"),
+    [
+        ("required", RehearsalOutcome.PASSED, "chat-0 finds no place"),
+        ("preferred", RehearsalOutcome.FAILED, "held by chat-0 (2 GPUs on n2, priority 9), chat-1 (2 GPUs on n2, pri"),
+    ],
+)
+def test_a_replica_that_must_not_share_a_node_leaves_its_place_to_others(
+    tmp_path: Path, spread: str, outcome: RehearsalOutcome, said: str
+) -> None:
+    chat = planned("chat", (0, "n1", 2), (1, "n2", 2), kind="inference")
+    tune = replace(planned("tune", (0, "n1", 2)), training=promised("it is placed again on n2", again=1))
+    found, _ = run(LOSS, both(spread), plan(chat, tune, gpus=4), tmp_path)
+    assert found.outcome is outcome, found
+    assert said in found.reason
+    agrees = next(c for c in found.checks if c.name == "agrees with the plan")
+    assert agrees.expected == "it is placed again on n2"
+    assert agrees.holds is (outcome is RehearsalOutcome.PASSED)
+    apart = [c for c in found.checks if c.name == "chat: replicas apart"]
+    assert [c.holds for c in apart] == ([True] if spread == "required" else [])
+    assert ("recovery_time" in {r.metric for r in found.readings}) is (outcome is RehearsalOutcome.PASSED)
+
+
+def test_a_plan_that_saw_no_room_where_there_is_some_is_contradicted(tmp_path: Path) -> None:
+    tune = replace(planned("tune", (0, "n1", 2)), training=promised("without n1 the job waits", again=0))
+    found, _ = run(LOSS, both(), plan(tune), tmp_path)
+    assert found.outcome is RehearsalOutcome.FAILED
+    assert found.reason.startswith(
+        "agrees with the plan: expected without n1 the job waits, seen without n1 tune works"
+    )
+
+
+@pytest.mark.parametrize(("preempt", "outcome"), [("lower-priority", "passed"), ("never", "failed")])
+def test_lower_priority_gives_way_only_where_the_file_declares_it(tmp_path: Path, preempt: str, outcome: str) -> None:
+    made = document(
+        f"{{chat: {{model: m, serve: {SERVE}}}, tune: {{model: m, priority: high, train: {TRAIN}}}}}",
+        more=f", preemption: {{within_queue: {preempt}, grace: 1 s}}",
+    )
+    placed = plan(planned("chat", (0, "n2", 2), kind="inference"), planned("tune", (0, "n1", 2)))
+    found, _ = run(LOSS, made, placed, tmp_path)
+    assert found.outcome == outcome, found
+    if outcome == "passed":
+        assert "chat-0 gave way by the declared preemption" in found.reason
+        assert any("chat-0 to give way to tune" in m.what for m in found.timeline)
+    else:
+        assert "the declared preemption lets it take nothing from lower priority" in found.reason
+
+
+def test_neighbours_that_cannot_be_placed_as_planned_are_the_reason(tmp_path: Path) -> None:
+    queues = "{online: {guarantee: {gpu: 2}, borrow: {gpu: 0}}, rest: {guarantee: {gpu: 4}}}"
+    made = document(
+        f"{{chat: {{model: m, queue: online, serve: {SERVE}}}, tune: {{model: m, queue: rest, train: {TRAIN}}}}}",
+        queues=queues,
+    )
+    placed = plan(planned("chat", (0, "n1", 2), (1, "n2", 2), kind="inference"), planned("tune", (0, "n1", 2)), gpus=4)
+    found, _ = run(LOSS, made, placed, tmp_path)
+    assert found.outcome is RehearsalOutcome.FAILED
+    assert found.reason.startswith("not as planned before the loss: chat-1 is PENDING")
+    assert "online" in found.reason
 
 
 def test_a_quota_that_keeps_a_replica_out_refutes_the_claim(tmp_path: Path) -> None:

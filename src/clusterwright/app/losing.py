@@ -1,16 +1,19 @@
-"""The rehearsal of a worker loss: a checkpointing job loses a node and must end as if nothing had happened."""
+"""The rehearsal of a worker loss: a checkpointing job loses a node and must end as if nothing had happened.
+
+It happens among the planned neighbours: every other replica and gang holds its planned GPUs, so what is lost finds room
+again only where the declared queues, priorities and preemption give it some.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
+from clusterwright.app.evicting import await_state, evict_for_one
+from clusterwright.app.neighbours import as_planned, await_placed, describe_holders, nodes_at, placeholder
 from clusterwright.app.running import ClusterHandle, start_cluster
 from clusterwright.app.stages import (
     LOOK_S,
@@ -23,14 +26,16 @@ from clusterwright.app.stages import (
     task_groups,
     why_waiting,
 )
+from clusterwright.app.trainings import read_final, said, step_log
 from clusterwright.engines.local.identities import read_stat, send_signal
-from clusterwright.judging.expecting import Expectation, ExpectedJob
-from clusterwright.judging.recovering import LossObservation, compare_loss, parse_step_log, time_loss
+from clusterwright.judging.concluding import conclude_loss, tell_loss
+from clusterwright.judging.expecting import ExpectedJob, Promise
+from clusterwright.judging.recovering import Eviction, LossObservation, Neighbour, parse_step_log
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.evidence import Rehearsal, RehearsalOutcome
-from clusterwright.model.jobs import Event, Job, JobId, JobState
-from clusterwright.probes.trainer import FINAL, STEP_LOG, final_weights
+from clusterwright.model.jobs import BlockerKind, Job, JobId, JobSpec, JobState
+from clusterwright.probes.trainer import final_weights
 
 NAME: Final = "worker-loss"
 #: The run that loses a worker: 40 steps of at least 0.1 s with a checkpoint after every tenth, so about 4 s of work.
@@ -39,8 +44,6 @@ EVERY: Final = 10
 PACE_S: Final = 0.1
 #: The worker is lost between two checkpoints, so that there is work to lose.
 LOSS_AFTER_STEP: Final = 2 * EVERY + EVERY // 2
-
-
 #: Delay before a failed process is started again, in place of the declared one: the wait itself shows nothing.
 BACKOFF_S: Final = 1.0
 
@@ -55,67 +58,105 @@ class Loss:
     at_s: float
 
 
+@dataclass(slots=True)
+class _Scene:
+    """The cluster with the job that loses a worker and its neighbours.
+
+    Args:
+        job: what is watched; `ids` has it and every neighbour by name.
+        evictions: who had to give way by the declared preemption.
+    """
+
+    cluster: ClusterHandle
+    stage: Stage
+    architecture: Architecture
+    job: ExpectedJob
+    promise: Promise | None
+    began_s: float
+    ids: dict[str, JobId] = field(default_factory=dict)
+    evictions: list[Eviction] = field(default_factory=list)
+
+    @property
+    def id(self) -> JobId:
+        return self.ids[self.job.name]
+
+    @property
+    def neighbours(self) -> list[ExpectedJob]:
+        return [j for j in self.stage.expectation.jobs if j.name != self.job.name]
+
+    def look(self) -> Job:
+        return self.cluster.engine.job(self.id)
+
+
 def rehearse_loss(architecture: Architecture, stage: Stage) -> Rehearsal:
     """Run one gang with the trainer, take a worker from it with kill -9, and see whether and how the job goes on.
 
-    The worker is a node; where the pool has one node only, it is a process of the job, because nothing could be
-    learned from taking the whole cluster. The gang has the cluster to itself: whether it finds room beside the other
-    workloads is the plan's question.
+    The worker is a node, the one whose loss the plan thought through if the gang is on it; where the pool has one node
+    only, it is a process of the job, because nothing could be learned from taking the whole cluster.
     """
-    job = _job_to_lose(architecture, stage.expectation)
-    trains = architecture.workloads[job.workload].train is not None
+    job, promise = _job_to_lose(architecture, stage)
     began_s = time.time()
-    argv = probe_command(
-        "trainer", f"--steps={STEPS}", f"--every={EVERY}", f"--pace={PACE_S}", f"--wait={PATIENCE_S:g}"
-    )
-    spec = replace(
-        probe_spec(job, task_groups(job, argv, _least_tasks(architecture, job))), max_restarts=_retries(architecture),
-        backoff_s=BACKOFF_S,
-    )  # fmt: skip
     state = stage.directory / "state"
     with start_cluster(state, stage.nodes, tree=stage.tree, restart_agents=False) as cluster:
         stage.tell(f"{len(stage.nodes)} virtual nodes are up")
-        try:
-            identifier = cluster.engine.submit(spec)
-        except InvalidInput as error:
-            return Rehearsal(NAME, RehearsalOutcome.FAILED, f"{job.name} is refused: {error}", workload=job.workload)
-        early = _await_step(cluster, identifier)
+        scene = _Scene(cluster, stage, architecture, job, promise, began_s)
+        early = _set_up(scene)
         if early:
-            return Rehearsal(NAME, RehearsalOutcome.FAILED, f"{job.name}: {early}", workload=job.workload)
-        loss = _take_worker(cluster, identifier, stage)
+            return Rehearsal(NAME, RehearsalOutcome.FAILED, early, workload=job.workload)
+        loss = _take_worker(scene)
         stage.tell(f"{job.name} reached step {LOSS_AFTER_STEP}; {loss.what} was killed with -9")
-        _await_recovery(cluster, identifier)
-        ended = cluster.engine.job(identifier)
-        events = cluster.engine.events()
-        seen = _observe(cluster, ended, events, loss, stage)
-    return _conclude(job, seen, _timeline(events, loss, began_s), trains=trains)
+        _await_recovery(scene)
+        seen = _observe(scene, loss)
+        names = {job: name for name, job in scene.ids.items()}
+        timeline = tell_loss(seen, cluster.engine.events(), names, began_s)
+    return conclude_loss(NAME, seen, timeline)
 
 
-def _take_worker(cluster: ClusterHandle, job: JobId, stage: Stage) -> Loss:
-    """Kill the agent of the last node under the job, or its last rank where the pool has no other node."""
-    found = cluster.engine.job(job)
-    attempt = found.attempts[0]
-    node = attempt.nodes[-1]
-    if sum(n.gpu_model == found.spec.gpu_model for n in stage.nodes) > 1:
-        return Loss("node", node, f"the agent of {node}", cluster.kill_agent(node))
-    rank = attempt.ranks[-1].rank
-    pid = next((e["pid"] for e in _said(cluster, found, attempt.number, "start") if e.get("rank") == rank), None)
-    stat = read_stat(int(pid)) if pid is not None else None
-    at_s = time.time()  # before the signal: its end may be noticed before this process runs again
-    if stat is None or not send_signal(stat.identity, signal.SIGKILL):
-        raise Unavailable(f"rank {rank} of job {job} could not be killed")
-    return Loss("process", node, f"rank {rank} on {node}", at_s)
+def _set_up(scene: _Scene) -> str:
+    """Place the neighbours, then the job, and wait until it has something to lose; why that fails, or ""."""
+    jobs = scene.stage.expectation.jobs
+    specs = {j.name: placeholder(j, jobs) for j in sorted(scene.neighbours, key=lambda j: -j.priority)}
+    for name, spec in (specs | {scene.job.name: _trainer(scene)}).items():
+        if name == scene.job.name:
+            early = await_placed(scene.cluster, scene.ids)
+            if early:
+                return f"not as planned before the loss: {early}"
+            if specs:
+                held = sum(j.ranks for j in scene.neighbours)
+                hold = "neighbour holds" if len(specs) == 1 else "neighbours hold"
+                scene.stage.tell(f"{len(specs)} {hold} {held} GPUs as planned")
+        try:
+            scene.ids[name] = scene.cluster.engine.submit(spec)
+        except InvalidInput as error:
+            return f"{name} is refused: {error}"
+    early = _await_step(scene)
+    return f"{scene.job.name}: {early}" if early else ""
+
+
+def _trainer(scene: _Scene) -> JobSpec:
+    argv = probe_command(
+        "trainer", f"--steps={STEPS}", f"--every={EVERY}", f"--pace={PACE_S}", f"--wait={PATIENCE_S:g}"
+    )
+    spec = probe_spec(scene.job, task_groups(scene.job, argv, _least_tasks(scene.architecture, scene.job)))
+    spec = replace(spec, max_restarts=_retries(scene.architecture), backoff_s=BACKOFF_S)
+    return as_planned(spec, scene.job, scene.stage.expectation.jobs)
+
+
+def _job_to_lose(architecture: Architecture, stage: Stage) -> tuple[ExpectedJob, Promise | None]:
+    """The first training gang, else a replica of the first service, on the node whose loss the plan thought through."""
+    jobs = stage.expectation.jobs
+    training = [j for j in jobs if architecture.workloads[j.workload].train is not None]
+    first = (training or list(jobs))[0]
+    promise = stage.promises.get(first.workload)
+    if promise is None:
+        return first, None
+    hit = [j for j in jobs if j.workload == first.workload and promise.node in j.nodes]
+    return (hit[0], promise) if hit else (first, None)
 
 
 def _retries(architecture: Architecture) -> int:
     scheduling = architecture.scheduling
     return scheduling.retries.limit if scheduling is not None and scheduling.retries is not None else 0
-
-
-def _job_to_lose(architecture: Architecture, expectation: Expectation) -> ExpectedJob:
-    """The first training gang, or the first replica of a service where nothing trains."""
-    training = [j for j in expectation.jobs if architecture.workloads[j.workload].train is not None]
-    return (training or list(expectation.jobs))[0]
 
 
 def _least_tasks(architecture: Architecture, job: ExpectedJob) -> int | None:
@@ -127,128 +168,151 @@ def _least_tasks(architecture: Architecture, job: ExpectedJob) -> int | None:
     return max(1, -(-train.min_gpus // sizes.pop())) if len(sizes) == 1 else None
 
 
-def _await_step(cluster: ClusterHandle, job: JobId) -> str:
+def _await_step(scene: _Scene) -> str:
     """Wait until the job is past its second checkpoint; why it does not get there, or ""."""
     deadline, began = time.monotonic() + PATIENCE_S, time.monotonic()
     while time.monotonic() < deadline:
-        found = cluster.engine.job(job)
-        steps, _ = parse_step_log(_step_log(found))
+        found = scene.look()
+        steps, _ = parse_step_log(step_log(found))
         if any(s.step >= LOSS_AFTER_STEP for s in steps):
             return ""
         if found.state.final:
             return f"ended before a worker was lost: {found.state}: {found.detail}"
-        if time.monotonic() - began > SETTLE_S and found.state is JobState.PENDING and is_stuck(cluster, job):
-            return why_waiting(cluster, found)
+        pending = found.state is JobState.PENDING and is_stuck(scene.cluster, scene.id)
+        if pending and time.monotonic() - began > SETTLE_S:
+            return why_waiting(scene.cluster, found)
         time.sleep(LOOK_S)
     return f"did not reach step {LOSS_AFTER_STEP} within {PATIENCE_S:g} s"
 
 
-def _step_log(job: Job) -> list[str]:
-    """Whole lines of the trainer's step log."""
-    try:
-        text = (Path(job.checkpoint_dir) / STEP_LOG).read_text(encoding="ascii", errors="replace")
-    except FileNotFoundError:
-        return []
-    return text[: text.rfind("\n") + 1].splitlines()
+def _take_worker(scene: _Scene) -> Loss:
+    """Kill the agent of one node under the job, or its last rank where the pool has no other node."""
+    found = scene.look()
+    attempt = found.attempts[0]
+    if sum(n.gpu_model == found.spec.gpu_model for n in scene.stage.nodes) > 1:
+        planned = scene.promise.node if scene.promise else ""
+        return _take_node(scene, planned if planned in attempt.nodes else attempt.nodes[-1])
+    node, rank = attempt.nodes[-1], attempt.ranks[-1].rank
+    starts = said(scene.cluster, found, attempt.number, "start")
+    pid = next((e["pid"] for e in starts if e.get("rank") == rank), None)
+    stat = read_stat(int(pid)) if pid is not None else None
+    at_s = time.time()  # before the signal: its end may be noticed before this process runs again
+    if stat is None or not send_signal(stat.identity, signal.SIGKILL):
+        raise Unavailable(f"rank {rank} of job {scene.id} could not be killed")
+    return Loss("process", node, f"rank {rank} on {node}", at_s)
 
 
-def _await_recovery(cluster: ClusterHandle, job: JobId) -> None:
-    """Until the job has ended, or waits for what will not come."""
-    deadline = time.monotonic() + PATIENCE_S
-    pending_since: float | None = None
+def _take_node(scene: _Scene, node: str) -> Loss:
+    """Kill the agent of a node; what it takes down is queued again at once and together.
+
+    Otherwise chance would decide who is placed first: the job whose processes happen to be cleared first.
+    """
+    engine = scene.cluster.engine
+    hit = tuple(j.id for j in engine.jobs() if j.active is not None and node in j.active.nodes)
+    engine.hold(*hit)
+    at_s = scene.cluster.kill_agent(node)
+    await_state(scene.cluster, hit, waiting=True)
+    engine.release(*hit)
+    return Loss("node", node, f"the agent of {node}", at_s)
+
+
+def _await_recovery(scene: _Scene) -> None:
+    """Until the job has ended, or waits for what will not come, although the declared preemption had its turn."""
+    scheduling = scene.architecture.scheduling
+    policy = scheduling.preemption if scheduling is not None else None
+    deadline, quiet_since = time.monotonic() + PATIENCE_S, 0.0
     while time.monotonic() < deadline:
-        found = cluster.engine.job(job)
-        if found.state.final:
+        found = {j.id: j for j in scene.cluster.engine.jobs()}
+        if found[scene.id].state.final:
             return
-        waits = found.state is JobState.PENDING and is_stuck(cluster, job)
-        pending_since = (pending_since or time.monotonic()) if waits else None
-        if pending_since is not None and time.monotonic() - pending_since > SETTLE_S:
-            return
+        if not all(_settled(scene.cluster, j) for j in found.values()):
+            quiet_since = 0.0
+        elif (eviction := evict_for_one(scene.cluster, scene.stage.tree, policy)) is not None:
+            scene.evictions.append(eviction)
+            scene.stage.tell(f"{eviction.winner} takes the place of {', '.join(eviction.victims)}")
+            quiet_since = 0.0
+        elif found[scene.id].state is JobState.PENDING:
+            quiet_since = quiet_since or time.monotonic()
+            if time.monotonic() - quiet_since > SETTLE_S:
+                return
         time.sleep(LOOK_S)
 
 
-def _observe(cluster: ClusterHandle, job: Job, events: Sequence[Event], loss: Loss, stage: Stage) -> LossObservation:
-    first, second = job.attempts[0], job.attempts[1] if len(job.attempts) > 1 else None
-    log, unreadable = parse_step_log(_step_log(job))
-    start = next(_said(cluster, job, second.number, "start"), None) if second else None
-    noticed = [
-        e.at_s
-        for e in events
-        if (e.kind == "node_lost" and e.node == loss.node)
-        or (loss.victim == "process" and e.kind == "fencing" and e.epoch == first.epoch)
-    ]
+def _settled(cluster: ClusterHandle, job: Job) -> bool:
+    if job.state is JobState.PENDING:
+        return is_stuck(cluster, job.id)
+    return job.state.final or job.state is JobState.RUNNING
+
+
+def _observe(scene: _Scene, loss: Loss) -> LossObservation:
+    jobs = {j.spec.name: j for j in scene.cluster.engine.jobs()}
+    job, now_s = jobs[scene.job.name], time.time()
+    first, later = job.attempts[0], job.attempts[1:]
+    last = later[-1] if later and job.state is not JobState.PENDING else None
+    log, unreadable = parse_step_log(step_log(job))
+    start = next(said(scene.cluster, job, last.number, "start"), None) if last else None
+    moment_s = job.ended_at_s if job.ended_at_s is not None else now_s
     return LossObservation(
-        nodes=tuple(n.name for n in stage.nodes),
+        job=scene.job.name,
+        workload=scene.job.workload,
+        trains=scene.architecture.workloads[scene.job.workload].train is not None,
+        nodes=tuple(n.name for n in scene.stage.nodes),
         victim=loss.victim,
         node=loss.node,
+        taken=loss.what,
         killed_at_s=loss.at_s,
-        detected_at_s=min(noticed, default=None),
-        restarted_at_s=second.started_at_s if second else None,
+        detected_at_s=_noticed_at(scene, first.epoch, loss),
         old_epoch=first.epoch,
-        new_epoch=second.epoch if second else None,
-        new_nodes=second.nodes if second else (),
+        new_epoch=last.epoch if last else None,
+        new_nodes=last.nodes if last else (),
+        new_ranks=len(last.ranks) if last else 0,
         resumed_step=int(start["step"]) if start else None,
         written_by=int(start["written_by"]) if start else None,
         log=log,
         unreadable=unreadable,
-        final=_read_final(job) if job.state is JobState.SUCCEEDED else None,
+        final=read_final(job, STEPS) if job.state is JobState.SUCCEEDED else None,
         expected=final_weights(STEPS),
         ended=f"{job.state}: {job.detail}" if job.detail else job.state.value,
-        waits="" if job.state.final else why_waiting(cluster, job),
+        waits="" if job.state.final else _why_no_place(scene, job, list(jobs.values())),
         interval_s=EVERY * PACE_S,
         steps=STEPS,
         delay_s=BACKOFF_S,
+        between=tuple(a.epoch for a in later[:-1]),
+        apart=scene.job.apart,
+        neighbours=tuple(_neighbour(n, jobs[n.name], loss.at_s, moment_s) for n in scene.neighbours),
+        evictions=tuple(scene.evictions),
+        promise=scene.promise if loss.victim == "node" else None,
     )
 
 
-def _said(cluster: ClusterHandle, job: Job, attempt: int, event: str) -> Iterator[dict[str, Any]]:
-    """What the ranks of an attempt say about an event of this name."""
-    for line in cluster.engine.logs(job.id, attempt=attempt):
-        with contextlib.suppress(ValueError):
-            said = json.loads(line.text)
-            if isinstance(said, dict) and said.get("event") == event:
-                yield said
-
-
-def _read_final(job: Job) -> tuple[int, ...] | None:
-    try:
-        found = json.loads((Path(job.checkpoint_dir) / FINAL).read_text(encoding="ascii"))
-        return tuple(int(w) for w in found["weights"]) if found["step"] == STEPS else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _timeline(events: Sequence[Event], loss: Loss, began_s: float) -> tuple[tuple[float, str], ...]:
-    """What happened, in seconds since the rehearsal began."""
-    shown = {"submitted", "admitted", "started", "node_lost", "fencing", "fenced", "requeued", "blocked_by", "ended"}
-    lines = [(e.at_s - began_s, _describe(e)) for e in events if e.kind in shown]
-    lines.append((loss.at_s - began_s, f"{loss.what} killed with -9"))
-    return tuple(sorted(lines, key=lambda line: line[0]))
-
-
-def _describe(event: Event) -> str:
-    where = f" {event.node}" if event.node else ""
-    epoch = f" (epoch {event.epoch})" if event.epoch is not None else ""
-    detail = event.data.get("detail") or event.data.get("why") or event.data.get("state") or ""
-    return f"{event.kind.replace('_', ' ')}{where}{epoch}" + (f": {detail}" if detail else "")
-
-
-def _conclude(
-    job: ExpectedJob, seen: LossObservation, timeline: tuple[tuple[float, str], ...], *, trains: bool
-) -> Rehearsal:
-    checks = compare_loss(seen)
-    readings = tuple(r for r in time_loss(seen) if trains or r.metric != "lost_work")
-    failed = [c for c in checks if not c.holds]
-    if failed:
-        outcome = RehearsalOutcome.FAILED
-        reason = f"{failed[0].name}: expected {failed[0].expected}, seen {failed[0].seen}"
-    else:
-        outcome = RehearsalOutcome.PASSED
-        shown = {r.metric: r.value for r in readings}
-        lost = f", {shown['lost_work']} of work done again" if "lost_work" in shown else ""
-        reason = f"noticed in {shown['detection_time']}, working again after {shown['recovery_time']}{lost}"
-    reason += "" if seen.victim == "node" else "; the pool has one node, so a process was taken and not the node"
-    stands = "" if trains else "; no workload trains, so a replica of a service was lost"
-    return Rehearsal(
-        NAME, outcome, reason + stands, workload=job.workload, checks=checks, readings=readings, timeline=timeline
+def _noticed_at(scene: _Scene, epoch: int, loss: Loss) -> float | None:
+    return min(
+        (
+            e.at_s
+            for e in scene.cluster.engine.events()
+            if (e.kind == "node_lost" and e.node == loss.node)
+            or (loss.victim == "process" and e.kind == "fencing" and e.job == scene.id and e.epoch == epoch)
+        ),
+        default=None,
     )
+
+
+def _neighbour(expected: ExpectedJob, job: Job, loss_s: float, moment_s: float) -> Neighbour:
+    before, after = nodes_at(job, loss_s), nodes_at(job, moment_s)
+    return Neighbour(expected.name, expected.workload, expected.apart, before, after)
+
+
+def _why_no_place(scene: _Scene, job: Job, jobs: Sequence[Job]) -> str:
+    """Who holds the GPUs that the job could use, and what the engine says."""
+    if job.state is not JobState.PENDING:
+        return f"is {job.state} {PATIENCE_S:g} s after the loss"
+    blockers = scene.cluster.engine.why(job.id)
+    said = "; ".join(b.message for b in blockers)
+    holders = describe_holders(jobs, {job.spec.gpu_model})
+    if not holders:
+        return f"waits: {said}"
+    lower = any(j.active and j.spec.priority < job.spec.priority for j in jobs)
+    said += "; the declared preemption lets it take nothing from lower priority" if lower else ""
+    if any(b.kind in (BlockerKind.HARDWARE_WAIT, BlockerKind.FRAGMENTED) for b in blockers):
+        return f"waits for {job.spec.least_gpus} GPUs held by {holders}: {said}"
+    return f"waits: {said}; GPUs are held by {holders}"

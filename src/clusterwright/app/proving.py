@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -205,7 +205,8 @@ def _take_steps(run: _Run, request: Request, out: Path) -> None:
             ),
             _describe_rehearsal,
         )
-        run.rehearsals.append(found)
+        where = directory.relative_to(out).as_posix() if found.log_directory else ""
+        run.rehearsals.append(replace(found, log_directory=where))
 
 
 def _describe_plan(plan: Plan) -> tuple[StepState, str]:

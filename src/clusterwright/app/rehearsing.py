@@ -17,7 +17,7 @@ from clusterwright.app.running import stop
 from clusterwright.app.stages import Stage, Tell, virtual_nodes
 from clusterwright.engines.local.layout import Layout, cluster_tag, read_json
 from clusterwright.engines.local.reaping import Quarry, find
-from clusterwright.judging.expecting import expect_jobs
+from clusterwright.judging.expecting import expect_jobs, promise_of
 from clusterwright.lib.errors import ClusterwrightError, Interrupted, Unavailable
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.evidence import Check, Rehearsal, RehearsalOutcome
@@ -42,7 +42,8 @@ def rehearse(name: str, architecture: Architecture, plan: Plan, directory: Path,
     try:
         clear(directory)
         nodes, tree = virtual_nodes(architecture, plan), declared_tree(architecture.scheduling)
-        stage = Stage(nodes, tree, expect_jobs(architecture, plan), directory, tell)
+        promises = {p.workload: p for w in plan.workloads if (p := promise_of(plan, w.name)) is not None}
+        stage = Stage(nodes, tree, expect_jobs(architecture, plan), directory, tell, promises)
         reason = why_not_here(stage)
         if reason:
             return not_run(name, reason)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from clusterwright.app.running import ClusterHandle
-from clusterwright.judging.expecting import Expectation, ExpectedJob
+from clusterwright.judging.expecting import Expectation, ExpectedJob, Promise
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.jobs import BlockerKind, Job, JobId, JobSpec, NodeSpec, TaskGroup
 from clusterwright.plan.results import Plan
@@ -44,6 +44,7 @@ class Stage:
         tree: the declared queues.
         directory: for the state and logs of this rehearsal; what an earlier run left is removed.
         tell: takes a line of progress.
+        promises: what the plan says about the loss of a node, by workload.
     """
 
     nodes: tuple[NodeSpec, ...]
@@ -51,6 +52,7 @@ class Stage:
     expectation: Expectation
     directory: Path
     tell: Tell
+    promises: Mapping[str, Promise] = field(default_factory=dict)
 
 
 def virtual_nodes(architecture: Architecture, plan: Plan) -> tuple[NodeSpec, ...]:

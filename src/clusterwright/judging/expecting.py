@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.workloads import Workload
-from clusterwright.plan.results import Plan, WorkloadPlan
+from clusterwright.plan.results import LossPlan, Plan, ServicePlan, TrainingPlan, WorkloadPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class ExpectedJob:
         queue, priority: as declared; "" and 0 where the file says nothing.
         shared_stores: declared stores that every task sees as one.
         node_stores: declared stores that each node has for itself.
+        apart: whether no two replicas of the workload may share a node (`serve.spread: required`).
     """
 
     name: str
@@ -37,6 +38,7 @@ class ExpectedJob:
     priority: int = 0
     shared_stores: tuple[str, ...] = ()
     node_stores: tuple[str, ...] = ()
+    apart: bool = False
 
     @property
     def ranks(self) -> int:
@@ -73,6 +75,44 @@ class Expectation:
     def ranks(self) -> int:
         """Ranks of all jobs and of what could not be placed."""
         return sum(j.ranks for j in self.jobs) + sum(m.ranks or 0 for m in self.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What the plan says about one workload once the node whose loss hurts it most is lost.
+
+    Args:
+        again: replicas that run when everything was placed again; of a training 1 or 0.
+        needed: replicas that carry the declared load; of a training 1.
+        wanted: replicas that are declared; of a training 1.
+        text: in the plan's words.
+    """
+
+    workload: str
+    node: str
+    again: int
+    needed: int
+    wanted: int
+    text: str
+
+
+def promise_of(plan: Plan, workload: str) -> Promise | None:
+    """What the plan says about the loss of one node; None where it does not say."""
+    planned = plan.workload(workload)
+    if planned is None:
+        return None
+    loss = next((x for x in _losses_of(planned) if x.nodes_lost == 1 and len(x.worst) == 1), None)
+    if loss is None:
+        return None
+    return Promise(workload, loss.worst[0], loss.placeable, loss.needed, planned.replicas_wanted, loss.reason)
+
+
+def _losses_of(planned: WorkloadPlan) -> tuple[LossPlan, ...]:
+    found: list[LossPlan] = []
+    for part in (planned.service, planned.training):
+        if isinstance(part, ServicePlan | TrainingPlan):
+            found += part.losses
+    return tuple(found)
 
 
 def expect_jobs(architecture: Architecture, plan: Plan) -> Expectation:
@@ -121,6 +161,7 @@ def _jobs_of(architecture: Architecture, workload: Workload, planned: WorkloadPl
             priority=priorities.get(workload.priority or "", 0),
             shared_stores=shared,
             node_stores=local,
+            apart=workload.serve is not None and workload.serve.spread == "required",
         )
 
 

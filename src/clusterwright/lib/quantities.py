@@ -172,6 +172,11 @@ def parse_unit(text: str) -> tuple[float, Powers]:
     return scale, tuple(sorted((b, p) for b, p in powers.items() if p))
 
 
+def units_measuring(powers: Powers) -> tuple[str, ...]:
+    """Every unit of one word with these powers, longest first: `GBps` and `B/s`, not `GB/s`, which is a quotient."""
+    return tuple(sorted((name for name, (_, found) in _UNITS.items() if found == powers), key=lambda n: (-len(n), n)))
+
+
 def _unknown_unit(symbol: str, whole: str) -> str:
     likely = _LIKELY.get(whole) or _LIKELY.get(symbol) or _LIKELY.get(symbol.lower())
     if likely is None:
@@ -260,7 +265,7 @@ def _mismatch(quantity: Quantity, kinds: tuple[str, ...]) -> str:
     if "bytes" in kinds and quantity.powers == (("b", 1),):
         return f"'{quantity}' counts bits and this counts bytes: it would be {quantity.value / 8e9:g} GB"
     found = next((k for k in KINDS if _matches(quantity.powers, KINDS[k][0])), "something else")
-    return f"'{quantity}' is a {found}, this wants {' or '.join(kinds)}"
+    return f"'{quantity}' measures {found}, this wants {' or '.join(kinds)}"
 
 
 _SCALES: Final[dict[Powers, tuple[str, ...]]] = {
@@ -268,7 +273,7 @@ _SCALES: Final[dict[Powers, tuple[str, ...]]] = {
     (("B", 1), ("s", -1)): ("B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"),
     (("b", 1), ("s", -1)): ("b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s"),
     (("W", 1),): ("W", "kW", "MW", "GW"),
-    (("s", 1),): ("us", "ms", "s", "min", "h", "days"),
+    (("s", 1),): ("µs", "ms", "s", "min", "h", "days"),
     (("FLOP", 1), ("s", -1)): ("FLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s", "EFLOP/s"),
     (("token", 1),): ("tokens", "ktokens", "Mtokens", "Gtokens", "Ttokens"),
 }

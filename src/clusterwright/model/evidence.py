@@ -82,6 +82,24 @@ class Check:
     holds: bool
 
 
+class MomentKind(StrEnum):
+    """What a moment of a rehearsal is; the times to notice and to recover begin with LOSS."""
+
+    EVENT = "event"
+    LOSS = "loss"
+    NOTICED = "noticed"
+    RECOVERED = "recovered"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What happened in a rehearsal, `at_s` seconds after it began."""
+
+    at_s: float
+    what: str
+    kind: MomentKind = MomentKind.EVENT
+
+
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
     """What one rehearsal showed on the embedded engine, with virtual or real devices.
@@ -90,7 +108,8 @@ class Rehearsal:
         name: `scheduled-execution` or `worker-loss`.
         reason: why it failed or was not run; a summary when it passed.
         readings: rehearsed readings (detection_time, recovery_time, lost_work, tasks_as_expected).
-        timeline: (seconds since its start, what happened).
+        timeline: what happened, in order of time.
+        log_directory: where its state and logs are; in a report relative to the report's directory.
     """
 
     name: str
@@ -99,7 +118,7 @@ class Rehearsal:
     workload: str = ""
     checks: tuple[Check, ...] = ()
     readings: tuple[Reading, ...] = ()
-    timeline: tuple[tuple[float, str], ...] = ()
+    timeline: tuple[Moment, ...] = ()
     seconds: float = 0.0
     devices: Literal["real", "virtual"] = "virtual"
     log_directory: str = ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from clusterwright.judging.ceilings import limits_of
-from clusterwright.judging.expecting import ExpectedTask, expect_jobs
+from clusterwright.judging.expecting import ExpectedTask, Promise, expect_jobs, promise_of
 from clusterwright.judging.requirements import Claim
 from clusterwright.lib.figures import Origin, leaf
 from clusterwright.model.acceptance import Requirement
@@ -16,8 +17,10 @@ from clusterwright.plan.results import (
     Assignment,
     CollectivePlan,
     Layout,
+    LossPlan,
     NetworkPlan,
     Plan,
+    TrainingPlan,
     Unplanned,
     WorkloadPlan,
 )
@@ -91,6 +94,28 @@ def test_a_workload_without_layout_or_plan_is_missing_by_an_unknown_number() -> 
     found = expect_jobs(ARCHITECTURE, plan(planned("chat", 2, layout=None)))
     assert [(m.workload, m.ranks) for m in found.missing] == [("chat", None), ("tune", None)]
     assert all(m.reason for m in found.missing)
+
+
+def test_replicas_are_apart_only_where_the_file_requires_it() -> None:
+    placed = plan(planned("chat", 1, (0, "n1", 2)), planned("tune", 1, (0, "n2", 4)))
+    assert [j.apart for j in expect_jobs(ARCHITECTURE, placed).jobs] == [False, False]
+    serve = ARCHITECTURE.workloads["chat"].serve
+    assert serve is not None
+    chat = ARCHITECTURE.workloads["chat"].model_copy(update={"serve": serve.model_copy(update={"spread": "required"})})
+    required = ARCHITECTURE.model_copy(update={"workloads": dict(ARCHITECTURE.workloads) | {"chat": chat}})
+    assert [j.apart for j in expect_jobs(required, placed).jobs] == [True, False]
+
+
+def test_the_plan_promises_something_only_where_it_thought_a_loss_through() -> None:
+    nothing = Unplanned("x", "not the question")
+    loss = LossPlan(1, ("n1",), 0, 1, 1, None, True, "without n1 the job finds GPUs again")
+    training = TrainingPlan(nothing, None, None, None, None, None, None, None, (loss,))
+    tune = replace(planned("tune", 1, (0, "n1", 4)), training=training)
+    assert promise_of(plan(tune), "tune") == Promise("tune", "n1", 1, 1, 1, "without n1 the job finds GPUs again")
+    assert promise_of(plan(planned("tune", 1)), "tune") is None
+    assert promise_of(plan(), "tune") is None
+    two = replace(tune, training=replace(training, losses=(replace(loss, nodes_lost=2, worst=("n1", "n2")),)))
+    assert promise_of(plan(two), "tune") is None
 
 
 def collective(nodes: int) -> CollectivePlan:

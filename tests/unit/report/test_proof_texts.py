@@ -12,7 +12,16 @@ import pytest
 from clusterwright.judging.verdicts import cover
 from clusterwright.lib.figures import Origin, derive, leaf
 from clusterwright.model.acceptance import Requirement
-from clusterwright.model.evidence import Check, Outcome, Reading, Rehearsal, RehearsalOutcome, Verdict
+from clusterwright.model.evidence import (
+    Check,
+    Moment,
+    MomentKind,
+    Outcome,
+    Reading,
+    Rehearsal,
+    RehearsalOutcome,
+    Verdict,
+)
 from clusterwright.report.proof_records import FORMAT, proof_json
 from clusterwright.report.proof_texts import proof_summary
 from clusterwright.report.proofs import LATER_STEPS, Assumption, Proof, Step
@@ -94,7 +103,7 @@ def test_the_json_is_whole_and_the_same_every_time() -> None:
         "no",
         checks=(Check("fencing", "a", "b", False),),
         readings=(Reading("lost_work", None, unreadable="boom"),),
-        timeline=((0.5, "killed"),),
+        timeline=(Moment(0.5, "killed", MomentKind.LOSS),),
     )
     infinite = replace(MFU, value=float("inf"))
     made = proof(
@@ -111,6 +120,7 @@ def test_the_json_is_whole_and_the_same_every_time() -> None:
     assert found["verdicts"][0]["outcome"] == "not measured"
     assert found["rehearsals"][0]["checks"][0]["holds"] is False
     assert found["rehearsals"][0]["readings"][0]["unreadable"] == "boom"
+    assert found["rehearsals"][0]["timeline"] == [{"at_s": 0.5, "what": "killed", "kind": "loss"}]
     assert found["assumptions"][0]["leaf"]["value"] == "inf"
     assert found["assumptions"][0]["moves"]["formula"] == "mfu × 1000"
     assert found["assumptions"][0]["moves"]["origin"] == "assumed"

@@ -54,8 +54,14 @@ def _rehearsal(proof: Proof, rehearsal: Rehearsal) -> Html:
         render_timeline(rehearsal),
         _readings(rehearsal, proof.verdicts),
         _checks(rehearsal.checks),
-        h("p", "Logs: ", h("code", rehearsal.log_directory), cls="small") if rehearsal.log_directory else None,
+        _logs(rehearsal.log_directory),
     )
+
+
+def _logs(directory: str) -> Html:
+    if not directory:
+        return Html("")
+    return h("p", "State and logs, beside this report: ", h("code", directory), cls="small")
 
 
 def _checks(checks: Sequence[Check]) -> Html:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from clusterwright.lib.quantities import Quantity
-from clusterwright.model.evidence import Rehearsal
+from clusterwright.model.evidence import Moment, MomentKind, Rehearsal
 from clusterwright.report.html.drawing import box, line, moved, share, strip, words
 from clusterwright.report.html.elements import Child, Html, h
 from clusterwright.report.html.words import metric_words, value_words
@@ -15,15 +15,14 @@ from clusterwright.report.html.words import metric_words, value_words
 NEAR: Final = 0.05
 #: Spans that begin with the loss: metric of a reading → class of its colour.
 _SPANS: Final = {"detection_time": "found", "recovery_time": "virtual"}
-_Event = tuple[float, str]
 
 
 def render_timeline(rehearsal: Rehearsal) -> Html:
     """The timeline as a drawing that stretches, and as a list; "" when nothing was recorded."""
-    events = sorted(rehearsal.timeline)
+    events = sorted(rehearsal.timeline, key=lambda m: m.at_s)
     if not events:
         return Html("")
-    began, ended = events[0][0], events[-1][0]
+    began, ended = events[0].at_s, events[-1].at_s
     scale = _Scale(began, max(ended - began, 1e-3))
     spans = _spans(rehearsal, events)
     base = 34.0
@@ -36,8 +35,8 @@ def render_timeline(rehearsal: Rehearsal) -> Html:
         anchor = "" if tick == 0 else " end" if tick == 4 else " mid"
         moment = began + scale.length * tick / 4
         shapes.append(words(share(scale.at(moment)), height - 6, f"{moment:.1f} s", f"s11 t-soft{anchor}"))
-    said = "; ".join(f"{t:.2f} s {what}" for t, what in events)
-    listed = (h("li", h("b", f"{t:.2f} s "), what) for t, what in events)
+    said = "; ".join(f"{m.at_s:.2f} s {m.what}" for m in events)
+    listed = (h("li", h("b", f"{m.at_s:.2f} s "), m.what) for m in events)
     drawn = h("div", strip(height, *shapes, label=f"Timeline: {said}"), cls="line")
     return h("figure", drawn, h("ol", listed), cls="timeline")
 
@@ -52,24 +51,24 @@ class _Scale:
         return 0.04 + 0.92 * min(1.0, max(0.0, (moment - self.began) / self.length))
 
 
-def _near(events: Sequence[_Event], scale: _Scale) -> list[tuple[int, int]]:
+def _near(events: Sequence[Moment], scale: _Scale) -> list[tuple[int, int]]:
     """(first, last) number of each run of events that share a mark; numbers count from 1."""
     runs: list[tuple[int, int]] = []
-    for number, (moment, _) in enumerate(events, 1):
-        if runs and scale.at(moment) - scale.at(events[runs[-1][0] - 1][0]) < NEAR:
+    for number, moment in enumerate(events, 1):
+        if runs and scale.at(moment.at_s) - scale.at(events[runs[-1][0] - 1].at_s) < NEAR:
             runs[-1] = (runs[-1][0], number)
         else:
             runs.append((number, number))
     return runs
 
 
-def _mark(first: int, last: int, scale: _Scale, base: float, events: Sequence[_Event]) -> Child:
+def _mark(first: int, last: int, scale: _Scale, base: float, events: Sequence[Moment]) -> Child:
     """A mark with its numbers, red where a loss is among them."""
-    x = share(scale.at(events[first - 1][0]))
+    x = share(scale.at(events[first - 1].at_s))
     run = events[first - 1 : last]
     label = str(first) if first == last else f"{first}–{last}"
-    tip = "; ".join(f"{t:.2f} s: {what}" for t, what in run)
-    colour = "lost" if any(is_loss(what) for _, what in run) else "virtual"
+    tip = "; ".join(f"{m.at_s:.2f} s: {m.what}" for m in run)
+    colour = "lost" if any(m.kind is MomentKind.LOSS for m in run) else "virtual"
     width = 18.0 if len(label) < 3 else 8.0 + 7.0 * len(label)
     return (
         line(x, base, x, base - 12, "axis"),
@@ -81,14 +80,9 @@ def _mark(first: int, last: int, scale: _Scale, base: float, events: Sequence[_E
     )
 
 
-def is_loss(what: str) -> bool:
-    """Whether an event is the killing of a worker, which begins the times to notice and to recover."""
-    return "killed" in what
-
-
-def _spans(rehearsal: Rehearsal, events: Sequence[_Event]) -> list[tuple[str, str, float, float]]:
+def _spans(rehearsal: Rehearsal, events: Sequence[Moment]) -> list[tuple[str, str, float, float]]:
     """(words, class, from, to) of each time that a reading gives, from the loss on."""
-    loss = next((t for t, what in events if is_loss(what)), None)
+    loss = next((m.at_s for m in events if m.kind is MomentKind.LOSS), None)
     if loss is None:
         return []
     return [

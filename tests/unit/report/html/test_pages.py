@@ -13,7 +13,7 @@ import pytest
 
 from builders.pages import Node, parse_page
 from builders.proofs import EXAMPLE, EXAMPLES, example_document, example_proof, finding, planned_proof
-from clusterwright.model.evidence import Coverage, Outcome, Rehearsal, RehearsalOutcome
+from clusterwright.model.evidence import Coverage, Moment, Outcome, Rehearsal, RehearsalOutcome
 from clusterwright.model.findings import Severity
 from clusterwright.report.html import render_proof
 from clusterwright.report.proofs import Proof, Step
@@ -51,7 +51,8 @@ def hostile_proof() -> Proof:
         review=replace(proof.review, findings=(said, *proof.review.findings)),
         plan=replace(proof.plan, workloads=(replace(chat, name=HOSTILE, model=HOSTILE), finetune), limits=(HOSTILE,)),
         rehearsals=tuple(
-            replace(r, reason=HOSTILE, timeline=((1.0, HOSTILE),), log_directory=HOSTILE) for r in proof.rehearsals
+            replace(r, reason=HOSTILE, timeline=(Moment(1.0, HOSTILE),), log_directory=HOSTILE)
+            for r in proof.rehearsals
         ),
         verdicts=tuple(replace(v, reason=HOSTILE, next_step=HOSTILE, rehearsed=HOSTILE) for v in proof.verdicts),
         steps=(Step(HOSTILE, "not run", HOSTILE),),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from builders.pages import Node, parse_page
 from builders.proofs import example_proof, worker_loss
-from clusterwright.model.evidence import Check, Reading, Rehearsal, RehearsalOutcome
+from clusterwright.model.evidence import Check, Moment, MomentKind, Reading, Rehearsal, RehearsalOutcome
 from clusterwright.report.html.rehearsals import render_rehearsals
 from clusterwright.report.html.timelines import render_timeline
 
@@ -57,7 +57,7 @@ def test_real_devices_are_not_called_virtual() -> None:
 
 
 def test_events_that_are_near_share_a_mark_and_none_is_lost() -> None:
-    events = tuple((float(t), f"event {t}") for t in (0, 1, 1.01, 1.02, 5, 10))
+    events = tuple(Moment(float(t), f"event {t}") for t in (0, 1, 1.01, 1.02, 5, 10))
     page = parse_page(render_timeline(replace(worker_loss(), timeline=events, readings=())))
     marks = [t.text for t in page.all("text", class_="mid") if t.text[0].isdigit() and not t.text.endswith("s")]
     assert marks == ["1", "2–4", "5", "6"]
@@ -76,8 +76,15 @@ def test_spans_begin_with_the_loss() -> None:
 
 
 def test_one_moment_alone_can_be_drawn() -> None:
-    page = parse_page(render_timeline(replace(worker_loss(), timeline=((3.0, "killed"),))))
-    assert page.one("li").text == "3.00 s killed"
+    page = parse_page(render_timeline(replace(worker_loss(), timeline=(Moment(3.0, "lost", MomentKind.LOSS),))))
+    assert page.one("li").text == "3.00 s lost"
+
+
+def test_a_loss_is_known_by_its_kind_and_not_by_words() -> None:
+    said = (Moment(0.0, "nobody was killed"), Moment(1.0, "a worker left", MomentKind.LOSS), Moment(4.0, "end"))
+    page = parse_page(render_timeline(replace(worker_loss(), timeline=said)))
+    (found,) = page.all("rect", class_="found")
+    assert abs(float(found.attributes["x"].rstrip("%")) - (4 + 92 * 1.0 / 4.0)) < 0.01
 
 
 def test_no_timeline_no_drawing() -> None:
