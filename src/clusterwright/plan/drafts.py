@@ -132,7 +132,7 @@ def _draft_service(
     if against:
         sheet.misfit(f"{prefix}.placement", f"{path}.parallel", against)
     planned = plan_serving_memory(sheet, f"{prefix}.memory", path, serve, model, site, layout)
-    load, rate = _load(sheet, name, workload, serve, model, site, layout, planned, f"{prefix}.service")
+    load, rate = _load(sheet, name, workload, serve, model, site, layout, planned, f"{prefix}.service", against)
     for_load, needed, for_failures = _replicas(sheet, name, workload, serve, site, layout, rate, load)
     wanted = serve.replicas or for_failures or needed
     runs = not against and (isinstance(planned, Unplanned) or planned.fits)
@@ -199,8 +199,12 @@ def _load(
     layout: Layout,
     memory: MemoryPlan | Unplanned,
     prefix: str,
+    against: str = "",
 ) -> tuple[Load | Unplanned, Figure | Unplanned]:
     path = f"workloads.{name}.serve"
+    if against:
+        impossible = Unplanned(f"{prefix}.replica_rate", against)
+        return impossible, impossible
     if isinstance(memory, Unplanned):
         load: Load | Unplanned = Unplanned(f"{prefix}.replica_rate", memory.reason, memory.missing)
     else:

@@ -84,9 +84,20 @@ def _check_placement(sheet: Sheet, drafts: list[Draft], placement: Placement, si
         sheet.misfit(
             f"workloads.{draft.name}.placement",
             f"workloads.{draft.name}.{'serve.replicas' if draft.serve else 'train.gpus'}",
-            f"{what} of {request.gpus} GPUs find no place: pool {site.name} has {len(site.working)} nodes of "
-            f"{site.gpus_per_node} GPUs, other workloads take {others} of them",
+            f"{what} of {_count(request.gpus, 'GPU')} find no place: pool {site.name} has {_working(site)} of "
+            f"{_count(site.gpus_per_node, 'GPU')}" + (f", other workloads take {others} of them" if others else ""),
         )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _working(site: Site) -> str:
+    spares = len(site.nodes) - len(site.working)
+    if not spares:
+        return _count(len(site.nodes), "node")
+    return f"{_count(len(site.working), 'node')} beside {_count(spares, 'spare')}"
 
 
 def _check_capacity(sheet: Sheet, workloads: tuple[WorkloadPlan, ...], sites: tuple[Site, ...]) -> None:

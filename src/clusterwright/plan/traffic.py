@@ -50,7 +50,7 @@ def step_traffic(
     subject = speed_of(workload)
     rate = nic_rate(sheet, site)
     if isinstance(rate, Unplanned):
-        sheet.limit(f"{subject} counts no time of a network, since none is declared that its nodes compute over")
+        sheet.limit(f"{subject} is an upper limit, not an estimate: no network is declared that its nodes compute over")
         return None, True
     through, _ = fabric_rate(sheet, site, rate)
     reduces = any(n.in_network_reduction for n in networks_with(sheet, "compute", site.name).values())

@@ -92,7 +92,7 @@ def _service(
     load = sheet.declared(f"workloads.{name}.serve.rate", serve.rate, "req/s")
     first, step = read_targets(sheet, name, draft.workload.target)
     seen: tuple[Figure | None, Figure | None, Figure | None] = (None, None, None)
-    if isinstance(draft.load, Load):
+    if isinstance(draft.load, Load) and placed:
         seen = at_load(sheet, prefix, draft.load, count, len(draft.site.nodes))
     losses = plan_losses(sheet, draft, [d for d in drafts if d.request], placement, pools, rate)
     batch = sheet.figures.get(f"{prefix}.batch")
@@ -120,8 +120,11 @@ def _check_service(sheet: Sheet, draft: Draft, plan: ServicePlan, placed: int) -
             f"{path}.serve.concurrency",
             f"{asked} requests are to be in flight, a replica holds {room}",
         )
+    if plan.unreachable:
+        return  # said of the rate; no number of survivors would do
     for loss in plan.losses:
-        if draft.survive and loss.nodes_lost <= draft.survive and not loss.carries:
+        unknown = isinstance(plan.replica_rate, Unplanned) and loss.surviving > 0
+        if draft.survive and loss.nodes_lost <= draft.survive and not loss.carries and not unknown:
             sheet.misfit(f"{prefix}.losses", f"{path}.target.survive", loss.reason)
 
 

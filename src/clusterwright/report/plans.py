@@ -99,11 +99,10 @@ def find_figure(plan: Plan, name: str) -> Figure | tuple[str, ...]:
         return plan.figures[name]
     names = figure_names(plan)
     ending = _ending(names, name)
-    if len({id(plan.figures[n]) for n in ending}) == 1:
+    words = [n for meant in ALIASES.get(name.lower().replace("_", " "), ()) for n in _ending(names, meant)]
+    if len({id(plan.figures[n]) for n in ending}) == 1 and not (words and plan.figures[ending[0]].is_leaf):
         return plan.figures[ending[0]]
-    near = list(ending)
-    for meant in ALIASES.get(name.lower().replace("_", " "), ()):
-        near += _ending(names, meant)
+    near = [*words, *ending]
     near += [n for n in names if name and name.lower() in n.lower()]
     last = {n.rpartition(".")[2]: n for n in names}
     near += [last[n] for n in get_close_matches(name.rpartition(".")[2], last, n=3, cutoff=0.6)]

@@ -56,8 +56,24 @@ def test_a_derivation_goes_down_to_the_file(path: str) -> None:
     assert "a file's name.yaml:" in done.stdout
 
 
-def test_a_wrong_figure_names_the_nearest_and_all(path: str) -> None:
+def test_a_derivation_is_json_when_asked(path: str) -> None:
+    values = json.loads(run(path, "--explain", "chat.payload_plan.required_rate", "--format", "json").stdout)
+    assert values["name"] == "workloads.chat.payload_plan.required_rate"
+    assert {i["name"] for i in values["inputs"]} >= {"workloads.chat.payload.within"}
+
+
+def test_a_wrong_figure_ends_with_the_few_nearest(path: str) -> None:
     done = run(path, "--explain", "chat.replica_rat")
     assert done.returncode == 2
-    assert "did you mean workloads.chat.service.replica_rate" in done.stderr
-    assert "\n  workloads.finetune.training.time_to_target" in done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[0].endswith("no figure is called 'chat.replica_rat'; did you mean one of these?")
+    assert lines[1] == "  workloads.chat.service.replica_rate"
+    assert len(lines) <= 7
+
+
+def test_the_text_keeps_to_the_width_of_the_terminal(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    narrow = run(path).stdout.splitlines()
+    assert max(map(len, narrow)) <= 70
+    monkeypatch.setenv("COLUMNS", "20")
+    assert 60 >= max(map(len, (line for line in run(path).stdout.splitlines() if len(line.split()) > 1))) > 20

@@ -4,7 +4,15 @@ import pytest
 
 from builders.plans import planned
 from clusterwright.lib.figures import Figure, Origin, leaf
-from clusterwright.report.plans import find_figure, plan_values, render_derivation, render_plan, show
+from clusterwright.report.plans import (
+    ALIASES,
+    derivation_values,
+    find_figure,
+    plan_values,
+    render_derivation,
+    render_plan,
+    show,
+)
 
 PLAN = planned()
 
@@ -50,6 +58,82 @@ def test_gaps_name_what_to_state():
 
 def test_no_line_is_wider_than_a_terminal():
     assert max(map(len, render_plan(PLAN).splitlines())) <= 120
+
+
+def test_what_a_latency_is_and_proves_is_said():
+    text = render_plan(PLAN)
+    assert "TTFT p95 " in text
+    assert "(ttft_p95)" in text
+    assert "against 50 msᵈ (tpot_p95): not a proof" in text
+    missed = render_plan(planned("workloads.chat.target.ttft_p95=100 ms"))
+    assert "of 0.1 sᵈ (ttft_p95) MISSED" in missed
+    assert "at no rate does one replica meet its latency targets" in missed
+    assert "carries 0 req/s" not in missed
+
+
+def test_both_unit_costs_stand_side_by_side():
+    text = " ".join(render_plan(PLAN).split())
+    assert "at the declared useful share" in text
+    assert "at the useful share of the declared load compared at the useful share of the declared load (19.8 %" in text
+
+
+def test_a_share_above_one_is_never_even():
+    text = render_plan(
+        planned("economics.alternatives.api={kind: model-api, input_price: $0.1/Mtok, output_price: $0.1/Mtok}")
+    )
+    assert "(ours never costs less)" in text
+
+
+def test_bands_are_not_rounded_to_better_ones():
+    assert "(×1.05 to ×1.85)" in render_plan(PLAN)
+    assert "(×0.278 to ×1)" in render_plan(PLAN)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_lines_keep_to_the_terminal(width):
+    lines = render_plan(PLAN, width).splitlines()
+    assert not [line for line in lines if len(line) > width and len(line.split()) > 1]
+    assert render_plan(PLAN, 10) == render_plan(PLAN, 60)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("busbw", "network.gpu.2_nodes.all-reduce.bound"),
+        ("kv", "workloads.chat.memory.kv_pool"),
+        ("latency", "workloads.chat.service.ttft"),
+        ("speed", "workloads.finetune.training.tokens_per_s"),
+        ("loss", "workloads.chat.service.capacity_after_1_lost"),
+    ],
+)
+def test_words_that_the_plan_prints_lead_to_figures(said, meant):
+    found = find_figure(PLAN, said)
+    assert meant in found
+    assert len(found) <= 6
+
+
+def test_every_alias_leads_somewhere():
+    assert all(find_figure(PLAN, word) for word in ALIASES)
+
+
+def test_a_derivation_as_values():
+    values = json.loads(json.dumps(derivation_values(PLAN.figures["workloads.chat.service.replica_rate"])))
+    assert values["name"] == "workloads.chat.service.replica_rate"
+    assert values["band"] == [1.05, 1.85]
+    batch = next(i for i in values["inputs"] if i["name"] == "workloads.chat.service.batch")
+    assert batch["inputs"]
+    step = next(i for i in values["inputs"] if i["name"] == "workloads.chat.service.step")
+    again = next(i for i in step["inputs"][0]["inputs"] if i["name"] == "workloads.chat.service.batch")
+    assert again["see_above"]
+    assert again["inputs"] == []
+    assert values["changes_with_10_percent"][0]["effect"] > 0
+
+
+def test_the_tree_begins_with_what_the_figure_is_made_of():
+    lines = render_derivation(PLAN.figures["workloads.chat.service.replica_rate"]).splitlines()
+    assert lines[1].startswith("  from batch ")
+    assert "; prefill " in lines[1]
+    assert "; step " in lines[1]
 
 
 def test_a_figure_is_found_by_name_or_unique_ending():
