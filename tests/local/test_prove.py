@@ -19,6 +19,7 @@ pytestmark = pytest.mark.local
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "two-workers" / "cluster.yaml"
+NAMES = ("scheduled-execution", "worker-loss")
 GOLDEN = ROOT / "tests" / "golden" / "two-workers-not-measured.txt"
 
 
@@ -84,6 +85,15 @@ def test_the_example_is_incomplete_and_nothing_else_twice_in_a_row(tmp_path: Pat
     assert set(columns) == {"tasks-land-as-declared", "finetune-detection", "finetune-recovery", "finetune-lost-work"}
     assert columns["tasks-land-as-declared"] == ("passed", "100% on virtual nodes; target at least 100%")
     assert "checkpoints every 1 s; target at most 30 min" in columns["finetune-lost-work"][1]
+    loss = found["rehearsals"][1]
+    assert "of work done again with checkpoints every 1 s here; chat-0 finds no place" in loss["reason"]
+    names = {c["name"]: c for c in loss["checks"]}
+    assert names["agrees with the plan"]["expected"].startswith("without gpu-001 the job finds GPUs again on gpu-002")
+    assert names["agrees with the plan"]["seen"] == "without gpu-001 finetune works again on gpu-002"
+    assert names["chat: replicas apart"]["seen"] == "chat-1 on gpu-002"
+    assert [m["kind"] for m in loss["timeline"] if m["kind"] != "event"] == ["loss", "noticed", "recovered"]
+    assert [r["log_directory"] for r in found["rehearsals"]] == [f"rehearsals/{n}" for n in NAMES]
+    assert all((out / r["log_directory"] / "state").is_dir() for r in found["rehearsals"])
     assert "two-workers: nothing fails" in ended.stdout
     assert "proves nothing about the declared cluster" in ended.stdout
     assert len(ended.stdout.splitlines()) < 45, ended.stdout
@@ -124,6 +134,29 @@ def test_an_interruption_leaves_no_process_and_a_report_of_what_was_done(
     assert all(v["outcome"] != "met" for v in found["verdicts"])
     assert_no_process(out, within_s=10.0)
     assert_free(out)
+
+
+def test_a_signal_before_anything_was_read_is_an_interruption_too(tmp_path: Path) -> None:
+    pipe = tmp_path / "cluster.yaml"
+    os.mkfifo(pipe)  # nobody writes: whatever is done first takes for ever
+    running = subprocess.Popen(
+        command(pipe, "--out", tmp_path / "proof"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not catches(running.pid, signal.SIGTERM) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    running.send_signal(signal.SIGTERM)
+    out, rest = running.communicate(timeout=60)
+    assert (running.returncode, out) == (130, ""), rest
+    assert "stopped by SIGTERM" in rest
+    assert "Traceback" not in rest
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cluster.yaml"]
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal (proc(5), SigCgt)."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool(int(status["SigCgt"], 16) >> (number - 1) & 1)
 
 
 def test_without_out_the_report_is_below_the_working_directory(tmp_path: Path) -> None:

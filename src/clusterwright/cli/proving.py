@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clusterwright.app.proving import HTML, Request, describe_proof, proof_values
-from clusterwright.app.proving import prove as prove_files
+from clusterwright.app.interrupting import Stop
 from clusterwright.cli.output import Format, is_terminal, note, say, say_json
-from clusterwright.report.proofs import Step
+
+if TYPE_CHECKING:
+    from clusterwright.app.proving import Request
+    from clusterwright.report.proofs import Step
 
 
 class LineProgress:
@@ -92,16 +94,27 @@ def prove(
     """Prove one architecture: plan and review it, rehearse it with real processes, judge every claim, write the report.
 
     Two rehearsals run the declared workloads' jobs on virtual nodes of this machine: every task reports where it
-    runs and whom it meets; then a checkpointing job loses a node. They take under a minute, need no root and no
-    GPU, and prove nothing about the declared cluster: a claim is met only by evidence measured there.
+    runs and whom it meets; then a checkpointing job loses a node while all others hold their planned GPUs. They take
+    under a minute, need no root and no GPU, and prove nothing about the declared cluster: a claim is met only by
+    evidence measured there.
 
     Writes report.html and report.json. Ctrl-C leaves no process behind and still writes what was found.
 
     Exit codes: 0 every required claim is met; 1 something fails; 2 invalid input; 3 nothing fails and something
     required was not measured; 130 interrupted.
     """
+    with Stop() as stop:  # before the imports, which take most of a second: no signal ends this without a word
+        from clusterwright.app.proving import Request
+
+        stop.check()
+        _prove(Request(files, overrides or (), catalogues or (), out, skip_rehearsal), output)
+
+
+def _prove(request: Request, output: Format) -> None:
+    from clusterwright.app.proving import HTML, describe_proof, proof_values
+    from clusterwright.app.proving import prove as prove_files
+
     progress = LiveProgress() if is_terminal() else LineProgress()
-    request = Request(files, overrides or (), catalogues or (), out, skip_rehearsal)
     try:
         proven = prove_files(request, progress)
     finally:
