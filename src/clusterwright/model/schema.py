@@ -1,6 +1,7 @@
 """Schema: the file's format as JSON Schema, for editors.
 
-It accepts whatever the parser accepts by shape; relations between values and units are the parser's business.
+A quantity must have a number and a unit of its kind, a threshold one of its metric's. Relations between values, and
+sizes that cannot be, are the parser's business.
 Source: JSON Schema draft 2020-12.
 """
 
@@ -10,7 +11,10 @@ from typing import Any, Final
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
+from clusterwright.lib.patterns import pattern_of
+from clusterwright.lib.quantities import KINDS
 from clusterwright.model.architecture import API_VERSION, Architecture
+from clusterwright.model.metrics import METRICS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -18,7 +22,21 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 def file_schema() -> dict[str, Any]:
     """The JSON Schema of an architecture file."""
     schema = Architecture.model_json_schema(by_alias=True, schema_generator=_FileSchema)
+    schema["$defs"]["Requirement"]["allOf"] = [_thresholds(kind) for kind in sorted({m.kind for m in METRICS.values()})]
     return {"$schema": DIALECT} | schema | {"title": f"Architecture ({API_VERSION})"}
+
+
+def _thresholds(kind: str) -> dict[str, Any]:
+    """What the thresholds of all metrics of a kind look like: a quantity of that kind, a number, a flag, or text."""
+    plain: dict[str, dict[str, Any]] = {"count": {"type": ["number", "null"]}, "flag": {"type": ["boolean", "null"]}}
+    wanted = plain.get(kind, {"type": ["string", "number", "null"]})
+    if kind in KINDS:
+        wanted = {"type": ["string", "null"], "pattern": pattern_of(kind)}
+    metrics = [name for name, metric in METRICS.items() if metric.kind == kind]
+    return {
+        "if": {"properties": {"metric": {"enum": metrics}}},
+        "then": {"properties": dict.fromkeys(("at_least", "at_most", "equals"), wanted)},
+    }
 
 
 class _FileSchema(GenerateJsonSchema):

@@ -16,6 +16,7 @@ from pydantic import Strict
 from pydantic_core import core_schema
 
 from clusterwright.lib.hostlists import HostlistError, expand
+from clusterwright.lib.patterns import pattern_of
 from clusterwright.lib.quantities import KINDS, Quantity, UnitError, format_base, is_kind, parse_kind
 
 
@@ -52,20 +53,17 @@ def read_quantity(value: Any, *kinds: str) -> Quantity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Type:
-    """How a value of the file is read, and what an editor is told about it."""
+    """How a value of the file is read, and what an editor is told; the kinds of a quantity give its pattern."""
 
     core: core_schema.CoreSchema
     json: dict[str, Any]
+    kinds: tuple[str, ...] = ()
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         return copy(self.core)  # the library writes into what it gets
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        return dict(self.json)
-
-
-#: How a quantity begins: a currency or a sign, then a number.
-_QUANTITY: Final = r"^\s*[$€£]?\s*[+-]?[0-9.]"
+        return {**self.json, "pattern": pattern_of(*self.kinds)} if self.kinds else dict(self.json)
 
 
 _AS_TEXT: Final = core_schema.plain_serializer_function_ser_schema(str, return_schema=core_schema.str_schema())
@@ -90,11 +88,9 @@ def _measured_in(*kinds: str, least: float = 0.0, most: float = LARGEST, whole: 
         "type": "string",
         "description": f"{' or '.join(kinds)} with its unit",
         "examples": examples,
-        "pattern": _QUANTITY,
     }
-    return Annotated[
-        Quantity, _Type(core_schema.no_info_plain_validator_function(read, serialization=_AS_TEXT), schema)
-    ]
+    core = core_schema.no_info_plain_validator_function(read, serialization=_AS_TEXT)
+    return Annotated[Quantity, _Type(core, schema, kinds)]
 
 
 Bytes = _measured_in("bytes", least=1)

@@ -86,7 +86,7 @@ def test_refuses_with_the_likely_intention(text: str, says: str) -> None:
         ("400 Gb/s", "byte rate", "it would be 50 GB/s"),
         ("50 GB/s", "bit rate", "it would be 400 Gb/s"),
         ("640 Gb", "bytes", "it would be 80 GB"),
-        ("90 s", "bytes", "is a duration, this wants bytes"),
+        ("90 s", "bytes", "measures duration, this wants bytes"),
         ("$3/h", "money per GPU time", "$2.40/GPU-h"),
     ],
 )

@@ -16,7 +16,9 @@ from clusterwright.model.schema import DIALECT, file_schema
 from clusterwright.model.sources import Source
 from clusterwright.model.suggestions import keys_of, sections
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/cluster.yaml"))
+FOLDER = Path(__file__).parents[3] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*/cluster.yaml"))
+BROKEN = sorted((FOLDER / "broken").glob("*.yaml"))
 SCHEMA = file_schema()
 HEAD = "apiVersion: clusterwright/v1alpha1\ncluster: c\n"
 
@@ -40,7 +42,7 @@ def test_it_is_a_valid_schema_of_its_draft() -> None:
     assert SCHEMA["$schema"] == DIALECT
 
 
-@pytest.mark.parametrize("file", EXAMPLES, ids=lambda f: f.parent.name)
+@pytest.mark.parametrize("file", [*EXAMPLES, *BROKEN], ids=lambda f: f"{f.parent.name}/{f.stem}")
 def test_it_accepts_every_example(file: Path) -> None:
     assert errors_of(file.read_text(encoding="utf-8")) == []
 
@@ -79,6 +81,23 @@ def test_it_accepts_short_forms_as_the_parser_does(text: str) -> None:
         (HEAD + "workloads: {w: {model: m, gpus: h100}}\n", "$.workloads.w.gpus"),
         (HEAD + "economics: {term: 6}\n", "$.economics.term"),
         (HEAD + "economics: {term: six months}\n", "$.economics.term"),
+        (HEAD + "economics: {term: '6'}\n", "$.economics.term"),
+        (HEAD + "economics: {term: 6 GB}\n", "$.economics.term"),
+        (HEAD + "economics: {utilisation: '45'}\n", "$.economics.utilisation"),
+        (HEAD + "economics: {costs: {power: 8 ¢}}\n", "$.economics.costs.power"),
+        (HEAD + "fabric: {networks: {ib: {kind: infiniband, roles: [compute], rate: 20 GB}}}\n",
+         "$.fabric.networks.ib.rate"),
+        (HEAD + "fabric: {networks: {ib: {kind: infiniband, roles: [compute], rate: 20 GB/s}}}\n",
+         "$.fabric.networks.ib.rate"),
+        (HEAD + "fabric: {networks: {ib: {kind: infiniband, roles: [compute], rate: '400'}}}\n",
+         "$.fabric.networks.ib.rate"),
+        (HEAD + "pools: {a: {nodes: n1, price: $2.40}}\n", "$.pools.a.price"),
+        (HEAD + "acceptance: {requirements: {a: {metric: busbw, at_least: 400 Gb/s}}}\n",
+         "$.acceptance.requirements.a.at_least"),
+        (HEAD + "acceptance: {requirements: {a: {metric: busbw, at_least: 400}}}\n",
+         "$.acceptance.requirements.a.at_least"),
+        (HEAD + "acceptance: {requirements: {a: {metric: xid_errors, at_most: none}}}\n",
+         "$.acceptance.requirements.a.at_most"),
         (HEAD + "acceptance: {requirements: {a: {metric: buzbw}}}\n", "$.acceptance.requirements.a.metric"),
     ],
 )  # fmt: skip
