@@ -78,6 +78,10 @@ MISTAKES: Final[dict[str, tuple[str, Edits]]] = {
         "The longest requests exceed what the engine accepts.",
         (("max_model_len: 8192 tokens", "max_model_len: 3500 tokens"),),
     ),
+    "latency-out-of-reach": (
+        "A time per output token that one request alone does not reach, however many replicas there are.",
+        (("      replica_rate: 9 req/s\n", ""), ("tpot_p95: 50 ms, survive", "tpot_p95: 5 ms, survive")),
+    ),
     "deadline-missed": ("The training cannot finish by its deadline.", (("deadline: 3 days", "deadline: 30 min"),)),
     "restore-above-recovery": (
         "Noticing a loss and restoring the checkpoint take longer than recovery may.",
@@ -259,6 +263,10 @@ MISTAKES: Final[dict[str, tuple[str, Edits]]] = {
         (("      read: 20 GB/s, write: 10 GB/s, network", "      read: 1 GB/s, write: 10 GB/s, network"),
          ("at_least: 10 GB/s, scope", "at_least: 2 GB/s, scope")),
     ),
+    "payload-without-weights": (
+        "A payload of 1 GB that is said to hold the weights, which are 73 GB.",
+        (("payload: {source: object, cache: nvme, within: 90 s, startup", "payload: {size: 1 GB, source: object, cache: nvme, within: 90 s, startup"),),
+    ),
     "path-too-slow": (
         "The store is fast and the network to it is not.",
         (("rate: 200 Gb/s, ports: 2, oversubscription: 1, isolation: VLAN 21", "rate: 10 Gb/s, ports: 1, oversubscription: 4, isolation: VLAN 21"),),
@@ -431,6 +439,7 @@ MISTAKES: Final[dict[str, tuple[str, Edits]]] = {
         (("support: $1500/month, operations: $9000/month}", "}"), ("retries: 3%, failed: 2%, accepted: 98%}", "}")),
     ),
     "shares-above-whole": ("More than all of the paid time is used.", (("idle: 52%", "idle: 80%"),)),
+    "never-useful": ("Every run yields nothing.", (("failed: 2%", "failed: 100%"),)),
     "power-paid-twice": (
         "Colocation and power: the power is paid twice.",
         (("support: $1500/month", "support: $1500/month, colocation: $170/kW-month, power: 8 ¢/kWh"),),

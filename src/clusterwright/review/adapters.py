@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from clusterwright.lib.quantities import format_base
 from clusterwright.model.findings import Severity
 from clusterwright.model.hardware import Pcie
 from clusterwright.model.networks import Network
 from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
-from clusterwright.review.subjects import Subject, listed
+from clusterwright.review.subjects import Subject, counted, listed
 
 _TABLE = RuleTable("network")
 #: Newest PCI Express generation whose rate the model knows (its base specification is published).
@@ -148,6 +149,36 @@ def nic_above_pcie(subject: Subject) -> Iterator[Hit]:
                 )
 
 
+#: Part of a NIC's rate up to which a network wastes it; our default. A port one generation slower is half of it.
+WASTED: Final = 0.5
+
+
+@_TABLE.rule(
+    "network-below-nic",
+    Severity.WARNING,
+    65,
+    why="A 400 Gb/s NIC on a 25 Gb/s network is a sixteenth of the fabric, by design or by a slip in the unit: jobs "
+    "over several nodes wait for it all the time.",
+    satisfy="check rate and unit of the network, or buy the NIC that the network needs",
+    example="networks: {ib: {kind: infiniband, roles: [compute], rate: 400 Gb/s, ports: 8}}",
+    source="the catalogue's NIC entries (vendor user manuals); half of the rate is our default",
+)
+def network_below_nic(subject: Subject) -> Iterator[Hit]:
+    """A compute network gives at most half of what the NICs, or the slots they sit in, carry."""
+    for name, network in subject.networks_with("compute").items():
+        for pool in subject.gpu_pools:
+            nic = subject.nic(pool)
+            if nic is None or not subject.network_reaches(name, pool) or network.kind not in nic.fabrics:
+                continue
+            slot = _slot(subject, pool) or nic.pcie
+            most = min(nic.rate.value, slot.rate.value / nic.ports if slot else nic.rate.value)
+            share = network.rate.value / most
+            if share <= WASTED:
+                has = f"{nic.name} of pool {pool} carries {format_base(most, nic.rate.powers)}"
+                yield Hit(f"fabric.networks.{name}.rate", f"network {name} has ports of {network.rate}; {has} "
+                          f"({share:.0%} of it is used)")  # fmt: skip
+
+
 @_TABLE.rule(
     "nic-rate-mismatch",
     Severity.ERROR,
@@ -174,8 +205,8 @@ def nic_rate_mismatch(subject: Subject) -> Iterator[Hit]:
             hardware = subject.pools[pool].hardware
             nics = hardware.nics if hardware else None
             if nics is not None and network.ports > nics * nic.ports:
-                yield Hit(f"{path}.ports", f"network {name} has {network.ports} ports a node; {nics} × {nic.name} have "
-                          f"{nics * nic.ports}")  # fmt: skip
+                asked = f"network {name} has {counted(network.ports, 'port')} a node"
+                yield Hit(f"{path}.ports", f"{asked}; {nics} × {nic.name} have {nics * nic.ports}")
 
 
 RULES: Final[tuple[Rule, ...]] = tuple(_TABLE.rules)

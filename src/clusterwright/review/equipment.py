@@ -9,7 +9,7 @@ from clusterwright.lib.hostlists import fold
 from clusterwright.model.findings import Severity
 from clusterwright.model.hardware import DenseRates, Gpu
 from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
-from clusterwright.review.subjects import Subject, listed
+from clusterwright.review.subjects import Subject, counted, listed
 
 _TABLE = RuleTable("compute")
 
@@ -51,7 +51,10 @@ def mixed_pool(subject: Subject) -> Iterator[Hit]:
     """A pool is known to hold nodes that differ."""
     for name, pool in subject.pools.items():
         if pool.mixed:
-            yield Hit(f"pools.{name}.mixed", f"pool {name} is declared as mixed: its {pool.node_count} nodes differ")
+            yield Hit(
+                f"pools.{name}.mixed",
+                f"pool {name} is declared as mixed: its {counted(pool.node_count, 'node')} differ",
+            )
 
 
 @_TABLE.rule(
@@ -75,7 +78,10 @@ def contradicts_shape(subject: Subject) -> Iterator[Hit]:
                 f"{path}.gpu", f"pool {name} declares {hardware.gpu}; shape {pool.shape} has {shape.gpu or 'none'}"
             )
         if hardware.gpus is not None and hardware.gpus != shape.gpus:
-            yield Hit(f"{path}.gpus", f"pool {name} declares {hardware.gpus} GPUs; shape {pool.shape} has {shape.gpus}")
+            yield Hit(
+                f"{path}.gpus",
+                f"pool {name} declares {counted(hardware.gpus, 'GPU')}; shape {pool.shape} has {shape.gpus}",
+            )
         if hardware.nvswitch is not None and shape.gpu and hardware.nvswitch != shape.nvswitch:
             said = "with" if hardware.nvswitch else "without"
             has = "has" if shape.nvswitch else "has no"
@@ -306,8 +312,9 @@ def nvme_below_payload(subject: Subject) -> Iterator[Hit]:
 def spares_cover_pool(subject: Subject) -> Iterator[Hit]:
     """A pool keeps as many spares as it has nodes, or more."""
     for name, pool in subject.gpu_pools.items():
-        if pool.spares >= pool.node_count:
-            yield Hit(f"pools.{name}.spares", f"pool {name} keeps {pool.spares} of {pool.node_count} nodes spare")
+        if subject.all_spare(name):
+            kept = f"pool {name} keeps {pool.spares} of {counted(pool.node_count, 'node')} spare"
+            yield Hit(f"pools.{name}.spares", f"{kept}: no usable node is left, nothing is placed on it")
 
 
 @_TABLE.rule(

@@ -8,7 +8,8 @@ from typing import Final
 from clusterwright.model.findings import Severity
 from clusterwright.model.networks import Network
 from clusterwright.review.rules import BUILD, Hit, Rule, RuleTable, undecided
-from clusterwright.review.subjects import Subject, listed
+from clusterwright.review.subjects import Subject, counted, listed
+from clusterwright.review.thresholds import claims_of, pool_of
 
 _TABLE = RuleTable("network")
 
@@ -75,7 +76,9 @@ def storage_on_compute(subject: Subject) -> Iterator[Hit]:
 def no_out_of_band(subject: Subject) -> Iterator[Hit]:
     """No network is out-of-band, and no provider manages the site."""
     if subject.networks and not subject.networks_with("out-of-band") and not subject.provider_managed:
-        yield Hit("fabric.networks", f"none of {len(subject.networks)} networks carries the role out-of-band")
+        yield Hit(
+            "fabric.networks", f"none of {counted(len(subject.networks), 'network')} carries the role out-of-band"
+        )
 
 
 @_TABLE.rule(
@@ -234,21 +237,41 @@ def pool_off_compute(subject: Subject) -> Iterator[Hit]:
     Severity.WARNING,
     50,
     why="At a:1 oversubscription every rank gets 1/a of its port when all send, which is what an all-reduce is.",
-    satisfy="build the compute fabric without oversubscription for workloads that are sensitive to it",
+    satisfy="build the compute fabric without oversubscription, or keep what talks between nodes under one leaf switch",
     example="ib: {oversubscription: 1}",
     source="NVIDIA DGX SuperPOD reference architecture: full fat tree for compute",
 )
 def compute_oversubscribed(subject: Subject) -> Iterator[Hit]:
-    """The compute network is oversubscribed and a workload is highly sensitive to it."""
-    sensitive = [n for n, w in subject.workloads.items() if w.network_sensitivity == "high"]
+    """The compute network is oversubscribed, and a workload or an accepted collective needs it between nodes."""
     for name, network in subject.networks_with("compute").items():
-        if sensitive and network.oversubscription is not None and network.oversubscription > 1:
+        users = _between_nodes(subject, name)
+        if users and network.oversubscription is not None and network.oversubscription > 1:
             share = network.rate.to("Gb/s") / network.oversubscription
             yield Hit(
                 f"fabric.networks.{name}.oversubscription",
-                f"network {name} at {network.oversubscription:g}:1 leaves {share:g} Gb/s of {network.rate} per port; "
-                f"{listed(sensitive)} is highly sensitive to it",
+                f"network {name} at {network.oversubscription:g}:1 leaves {share:g} Gb/s of {network.rate} per port "
+                f"when all send; {listed(users)}",
             )
+
+
+def _between_nodes(subject: Subject, network: str) -> list[str]:
+    """What needs a network between nodes, in words: sensitive workloads, those that span nodes, collectives."""
+    pools = [pool for pool in subject.gpu_pools if subject.network_reaches(network, pool)]
+    found = []
+    for name, workload in subject.workloads.items():
+        planned = subject.plan.workload(name)
+        if not any(pool in pools for pool in subject.pools_of(name)):
+            continue
+        if planned is not None and planned.chosen is not None and planned.chosen.level == "nodes":
+            found.append(f"{name} spans nodes")
+        elif workload.network_sensitivity == "high":
+            found.append(f"{name} is highly sensitive to it")
+    for _, name, claim in claims_of(subject):
+        pool = pool_of(subject, claim)
+        nodes = claim.scope.nodes or (subject.pools[pool].node_count if pool else 1)
+        if claim.metric in ("busbw", "algbw") and claim.scope.of != "node" and nodes > 1 and pool in pools:
+            found.append(f"{name} asks {claim.threshold} over {counted(nodes, 'node')}")
+    return found
 
 
 @_TABLE.rule(

@@ -6,11 +6,13 @@ reference is met by a broken fabric.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from clusterwright.lib.figures import Figure
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.acceptance import Requirement
 from clusterwright.model.findings import Severity
@@ -35,14 +37,22 @@ class Ceiling:
     """What a collective can reach; GB/s of bus bandwidth.
 
     Args:
-        bound: nothing on this transport exceeds it; infinite where switches add up in the network.
+        bound: nothing on this transport exceeds it; infinite where switches add up in the network, then twice
+            the reference if it is oversubscribed: every byte leaves a node once instead of twice.
         reference: of a flat ring, at most the bound.
         ranks: GPUs taking part.
+        squeeze: oversubscription of the network that they cross, which is in both already; 1 for none.
     """
 
     bound: float
     reference: float
     ranks: float
+    squeeze: float = 1.0
+
+    @property
+    def condition(self) -> str:
+        """The oversubscription in words, "" without any."""
+        return f" at {self.squeeze:g}:1 oversubscription" if self.squeeze > 1 else ""
 
 
 def ceiling(subject: Subject, requirement: Requirement) -> Ceiling | str:
@@ -60,8 +70,10 @@ def ceiling(subject: Subject, requirement: Requirement) -> Ceiling | str:
     ranks = float(nodes * planned.gpus_per_node)
     same = [c for c in subject.plan.network.collectives if c.pool == pool and c.operation == operation]
     found = next((c for c in same if c.nodes == nodes), None)
+    path, squeeze = _squeeze(subject, pool) if ranks > planned.domain_gpus else ("", 1.0)
     if found is not None:
-        return Ceiling(found.bound.value, min(found.bound.value, found.reference.value), ranks)
+        bound, reference = (_squeezed(figure, path, squeeze) for figure in (found.bound, found.reference))
+        return _ceiling(bound, reference, ranks, squeeze)
     rate = subject.plan.figures.get(f"pools.{pool}.nic_rate")
     if rate is None or ranks <= planned.domain_gpus:
         return f"the links of pool {pool} over {nodes} nodes (its NVLink domain, a compute network that reaches it)"
@@ -69,10 +81,31 @@ def ceiling(subject: Subject, requirement: Requirement) -> Ceiling | str:
     domains = ranks / planned.domain_gpus
     inside = min(same, key=lambda c: c.nodes, default=None)
     link = inside.reference.value if inside is not None and inside.nodes < nodes else rate.value * planned.domain_gpus
-    bound = busbw_bound(operation, planned.domain_gpus, domains, rate.value)
+    each = _squeezed(rate, path, squeeze)
+    bound = busbw_bound(operation, planned.domain_gpus, domains, each)
     if operation == "all-reduce" and any(n.in_network_reduction for n in subject.networks_with("compute").values()):
         bound = float("inf")
-    return Ceiling(bound, min(bound, busbw_reference(planned.domain_gpus, domains, rate.value, link)), ranks)
+    reference = busbw_reference(planned.domain_gpus, domains, each, link)
+    return _ceiling(bound, reference, ranks, squeeze)
+
+
+def _ceiling(bound: float, reference: float, ranks: float, squeeze: float) -> Ceiling:
+    if math.isinf(bound) and squeeze > 1:
+        bound = 2 * reference
+    return Ceiling(bound, min(bound, reference), ranks, squeeze)
+
+
+def _squeeze(subject: Subject, pool: str) -> tuple[str, float]:
+    """(path, oversubscription) of the compute network that reaches a pool: the first, as in the plan."""
+    for name, network in subject.networks_with("compute").items():
+        if subject.network_reaches(name, pool):
+            return f"fabric.networks.{name}.oversubscription", max(1.0, network.oversubscription or 1.0)
+    return "", 1.0
+
+
+def _squeezed(figure: Figure, path: str, squeeze: float) -> float:
+    """A rate between nodes with the oversubscription in it: divided here where the plan has not done it already."""
+    return figure.value if path in figure.leaves else figure.value / squeeze
 
 
 def _nodes_of(subject: Subject, requirement: Requirement, pool: str) -> int:
@@ -99,6 +132,12 @@ def _floors(subject: Subject) -> Iterator[tuple[str, str, Requirement, Ceiling]]
                 yield path, name, requirement, found
 
 
+_SQUEEZED: Final = (
+    "lower the floor or the oversubscription, or keep the nodes under one leaf switch and let the "
+    "requirement's scope say how many those are"
+)
+
+
 @_TABLE.rule(
     "floor-unattainable",
     Severity.ERROR,
@@ -116,9 +155,16 @@ def floor_unattainable(subject: Subject) -> Iterator[Hit]:
             if isinstance(found, str):
                 yield undecided(path, f"the ceiling of {name} needs {found}")
             elif (asked := _busbw(requirement, found.ranks)) > found.bound:
-                what = f"{requirement.conditions.operation} over {found.ranks:g} GPUs"
+                what = f"{requirement.conditions.operation} over {found.ranks:g} GPUs{found.condition}"
+                message = f"{name} asks {asked:.0f} GB/s busbw; {what} is bound by {found.bound:.0f}"
+                yield Hit(f"{path}.at_least", message, _SQUEEZED if found.squeeze > 1 else "")
+            elif found.squeeze > 1 and asked > found.reference:
+                what = f"a flat ring over {found.ranks:g} GPUs{found.condition}"
                 yield Hit(
-                    f"{path}.at_least", f"{name} asks {asked:.0f} GB/s busbw; {what} is bound by {found.bound:.0f}"
+                    f"{path}.at_least",
+                    f"{name} asks {asked:.0f} GB/s busbw; {what} gives {found.reference:.0f}",
+                    _SQUEEZED,
+                    severity=Severity.WARNING,
                 )
     yield from _port_floors(subject)
     yield from _store_floors(subject)

@@ -10,7 +10,7 @@ from clusterwright.model.language_models import LanguageModel
 from clusterwright.model.workloads import Parallel, Workload
 from clusterwright.plan.results import LossPlan, ServicePlan, TrainingPlan, Unplanned, WorkloadPlan
 from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
-from clusterwright.review.subjects import Subject, listed
+from clusterwright.review.subjects import Subject, counted, listed
 
 _TABLE = RuleTable("workload")
 _PLAN: Final = "Clusterwright's plan; cw plan --explain prints formula and sources of every number"
@@ -91,7 +91,8 @@ def memory_below_concurrency(subject: Subject) -> Iterator[Hit]:
             continue
         held = memory.max_concurrency.value * planned.replicas_placed
         if held < serve.concurrency:
-            message = f"{planned.replicas_placed} replicas hold {held:.0f} requests of mean length"
+            verb = "holds" if planned.replicas_placed == 1 else "hold"
+            message = f"{counted(planned.replicas_placed, 'replica')} {verb} {held:.0f} requests of mean length"
             path = f"workloads.{planned.name}.serve.concurrency"
             yield Hit(path, f"{message}; {planned.name} declares {serve.concurrency} in flight")
 
@@ -200,7 +201,7 @@ def layout_impossible(subject: Subject) -> Iterator[Hit]:
     """Pipeline, expert or data parallel widths do not divide layers, experts, GPUs or batch."""
     for name, path, layout, model in _layouts(subject):
         if layout.pp > model.layers:
-            yield Hit(path, f"{name}: pp {layout.pp} exceeds the {model.layers} layers of {model.name}")
+            yield Hit(path, f"{name}: pp {layout.pp} exceeds the {counted(model.layers, 'layer')} of {model.name}")
         if layout.ep > 1 and model.moe is None:
             yield Hit(path, f"{name}: ep {layout.ep}, and {model.name} has no experts")
         if layout.ep > 1 and model.moe is not None and model.moe.experts % layout.ep:
@@ -215,7 +216,7 @@ def layout_impossible(subject: Subject) -> Iterator[Hit]:
         path, layout = f"workloads.{name}.train", train.parallel
         if layout.gpus != train.gpus:
             product = f"tp {layout.tp} × pp {layout.pp} × cp {layout.cp} × dp {layout.dp}"
-            yield Hit(f"{path}.parallel", f"{name}: {product} = {layout.gpus} GPUs; gpus says {train.gpus}")
+            yield Hit(f"{path}.parallel", f"{name}: {product} = {counted(layout.gpus, 'GPU')}; gpus says {train.gpus}")
         if train.global_batch % (layout.dp * train.micro_batch):
             steps = f"dp {layout.dp} × micro_batch {train.micro_batch}"
             yield Hit(f"{path}.global_batch", f"{name}: global_batch {train.global_batch} is no multiple of {steps}")
@@ -261,7 +262,9 @@ def workload_not_placed(subject: Subject) -> Iterator[Hit]:
     for workload, planned in _planned(subject):
         if isinstance(planned.memory, Unplanned) or not planned.memory.fits or planned.layout is None:
             continue  # memory-does-not-fit says so
-        if planned.replicas_placed < planned.replicas_wanted:
+        if planned.chosen is not None and not planned.chosen.feasible:
+            continue  # a rule about layouts says why
+        if planned.replicas_placed < planned.replicas_wanted and not subject.all_spare(planned.pool):
             field = "serve.replicas" if workload.serve is not None else "train.gpus"
             wanted = f"{planned.replicas_wanted} × {planned.layout.gpus} GPUs"
             message = f"{planned.name} wants {wanted}; with all other workloads {planned.replicas_placed} find a place"
@@ -283,6 +286,8 @@ def load_above_capacity(subject: Subject) -> Iterator[Hit]:
         service = planned.service
         if workload.serve is None or isinstance(planned.memory, Unplanned) or not planned.memory.fits:
             continue  # memory-does-not-fit says so
+        if subject.all_spare(planned.pool) or (isinstance(service, ServicePlan) and service.unreachable):
+            continue  # spares-cover-pool or latency-unreachable says so
         if not isinstance(service, ServicePlan) or service.capacity is None:
             rate = service.replica_rate if isinstance(service, ServicePlan) else service
             reason = getattr(rate, "reason", "it is not planned")
@@ -291,7 +296,10 @@ def load_above_capacity(subject: Subject) -> Iterator[Hit]:
             continue
         if service.capacity.value < service.rate.value * (1 - 1e-9):
             path = f"workloads.{planned.name}.serve.replicas"
-            message = f"{planned.replicas_placed} replicas of {planned.name} carry {service.capacity}"
+            message = (
+                f"{counted(planned.replicas_placed, 'replica')} of {planned.name} "
+                f"{'carries' if planned.replicas_placed == 1 else 'carry'} {service.capacity}"
+            )
             yield Hit(path, f"{message}{_basis(service)}; the load is {workload.serve.rate}")
 
 
@@ -315,8 +323,10 @@ def no_failure_capacity(subject: Subject) -> Iterator[Hit]:
     """With the declared nodes lost, the remaining replicas do not carry the declared load."""
     for workload, planned in _planned(subject):
         survive = workload.target.survive if workload.target else None
-        if survive is None or survive.value <= 0:
+        if survive is None or survive.value <= 0 or subject.all_spare(planned.pool):
             continue
+        if isinstance(planned.service, ServicePlan) and planned.service.unreachable:
+            continue  # latency-unreachable says so
         path, lost = f"workloads.{planned.name}.target.survive", int(survive.value)
         losses = _losses(planned)
         if losses is None:
@@ -326,7 +336,7 @@ def no_failure_capacity(subject: Subject) -> Iterator[Hit]:
         scenario = next((loss for loss in losses if loss.nodes_lost == lost), None)
         nodes = sum(pool.node_count for pool in subject.pools_of(planned.name).values())
         if lost >= nodes:
-            yield Hit(path, f"with {lost} of {nodes} nodes lost nothing is left that carries {planned.name}")
+            yield Hit(path, f"with {lost} of {counted(nodes, 'node')} lost nothing is left that carries {planned.name}")
         elif scenario is None:
             yield undecided(path, f"a plan of losing {survive}; {len(losses)} scenarios are planned")
         elif scenario.capacity is None and workload.serve is not None and scenario.surviving > 0:
@@ -343,9 +353,10 @@ def _losses(planned: WorkloadPlan) -> tuple[LossPlan, ...] | None:
 
 
 def _loss_message(planned: WorkloadPlan, loss: LossPlan) -> str:
-    lost = f"with {loss.nodes_lost} {'nodes' if loss.nodes_lost > 1 else 'node'} lost ({', '.join(loss.worst)})"
+    lost = f"with {counted(loss.nodes_lost, 'node')} lost ({', '.join(loss.worst)})"
     basis = _basis(planned.service) if isinstance(planned.service, ServicePlan) else ""
-    left = f"{planned.name} keeps {loss.surviving} of {planned.replicas_placed} replicas{basis} and needs {loss.needed}"
+    placed = counted(planned.replicas_placed, "replica")
+    left = f"{planned.name} keeps {loss.surviving} of {placed}{basis} and needs {loss.needed}"
     return f"{lost} {left}: {loss.reason}"
 
 
@@ -365,7 +376,7 @@ def training_cannot_restart(subject: Subject) -> Iterator[Hit]:
             continue
         loss = next((x for x in planned.training.losses if x.nodes_lost == 1), None)
         if loss is not None and not loss.carries and planned.replicas_placed:
-            yield Hit(f"workloads.{planned.name}.train.gpus", f"with {', '.join(loss.worst)} lost: {loss.reason}")
+            yield Hit(f"workloads.{planned.name}.train.gpus", f"{planned.name}: {loss.reason}")
 
 
 @_TABLE.rule(
@@ -390,7 +401,7 @@ def control_plane_counted(subject: Subject) -> Iterator[Hit]:
         for pool, gpus in queue.guarantee.items():
             if pool in others and gpus:
                 path = f"scheduling.queues.{name}.guarantee.{pool}"
-                yield Hit(path, f"queue {name} guarantees {gpus} GPUs of {pool}, a {others[pool]} pool")
+                yield Hit(path, f"queue {name} guarantees {counted(gpus, 'GPU')} of {pool}, a {others[pool]} pool")
 
 
 RULES: Final[tuple[Rule, ...]] = tuple(_TABLE.rules)

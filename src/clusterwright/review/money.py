@@ -12,7 +12,7 @@ from clusterwright.model.economics import Economics
 from clusterwright.model.findings import Severity
 from clusterwright.plan.results import ServicePlan, TrainingPlan, Unplanned
 from clusterwright.review.rules import BUILD, Hit, Rule, RuleTable, undecided
-from clusterwright.review.subjects import Subject, listed
+from clusterwright.review.subjects import Subject, counted, listed
 
 _TABLE = RuleTable("economics")
 
@@ -86,8 +86,7 @@ def shares_not_whole(subject: Subject) -> Iterator[Hit]:
         return
     kept = (1 - _value(shares.retries)) * (1 - _value(shares.failed))
     if kept <= 0:
-        yield Hit("economics.shares", "retries and failed runs leave no worked time that is kept")
-        return
+        return  # nothing-useful says so
     worked = useful.value / kept
     total = worked + shares.idle.value
     parts = f"useful {useful} means {worked:.0%} worked; with idle {shares.idle} that is {total:.0%} of paid time"
@@ -99,6 +98,29 @@ def shares_not_whole(subject: Subject) -> Iterator[Hit]:
 
 def _value(share: Quantity | None) -> float:
     return share.value if share is not None else 0.0
+
+
+@_TABLE.rule(
+    "nothing-useful",
+    Severity.ERROR,
+    75,
+    why="A cluster of which no hour does work that is kept has no cost per unit: it divides by nothing.",
+    satisfy="correct the share; idle is of paid time, retries and failed of worked time",
+    example="shares: {idle: 52%, retries: 3%, failed: 2%, accepted: 98%}",
+    source="arithmetic: useful = (1 − idle)(1 − retries)(1 − failed)",
+)
+def nothing_useful(subject: Subject) -> Iterator[Hit]:
+    """Idle time, retries or failed runs are all of the time, so that nothing useful is left."""
+    shares = _economics(subject).shares
+    words = {
+        "idle": "of paid time is idle",
+        "retries": "of worked time is done again",
+        "failed": "of runs yield nothing",
+    }
+    for field, said in words.items():
+        share = getattr(shares, field) if shares else None
+        if share is not None and share.value >= 1:
+            yield Hit(f"economics.shares.{field}", f"{share} {said}: no useful time is left")
 
 
 @_TABLE.rule(
@@ -211,7 +233,7 @@ def price_stale(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"{path}.date", f"the price of {name} is dated {other.date}, after today ({subject.today})")
         elif subject.today - other.date > PRICE_AGE:
             days = (subject.today - other.date).days
-            yield Hit(f"{path}.date", f"the price of {name} is {days} days old ({other.date})")
+            yield Hit(f"{path}.date", f"the price of {name} is {counted(days, 'day')} old ({other.date})")
 
 
 @_TABLE.rule(
@@ -276,15 +298,16 @@ def term_exceeds(subject: Subject) -> Iterator[Hit]:
     source="Clusterwright's plan: utilisation at which both unit costs are equal",
 )
 def break_even(subject: Subject) -> Iterator[Hit]:
-    """The useful utilisation at which an alternative costs the same is above the declared one."""
+    """The useful utilisation at which an alternative costs the same is above what is declared, or the load uses."""
     plan, economics = subject.plan.economics, _economics(subject)
     if isinstance(plan, Unplanned):
         if economics.alternatives:
             yield undecided("economics", f"the unit cost ({plan.reason})", _supply(plan))
         return
+    never = {w.name for w in subject.plan.workloads if isinstance(w.service, ServicePlan) and w.service.unreachable}
     for unit in plan.units:
         if isinstance(unit, Unplanned):
-            if economics.alternatives:
+            if economics.alternatives and unit.subject.split(".")[1] not in never:
                 yield undecided("economics", f"a unit cost ({unit.reason})", _supply(unit))
             continue
         for other in unit.alternatives:
@@ -294,12 +317,15 @@ def break_even(subject: Subject) -> Iterator[Hit]:
             if isinstance(other.unit_cost, Unplanned) and sold and _is_priced(economics, other.name):
                 reason = other.unit_cost.reason
                 yield undecided(f"economics.alternatives.{other.name}", f"what {unit.workload} costs there ({reason})")
-            if point is None or point.value <= plan.utilisation.value:
+            share = unit.share or plan.utilisation
+            if point is None or point.value <= share.value:
                 continue
-            reach = f"equal at {point.value:.0%} useful" if point.value <= 1 else "never equal"
-            message = f"{unit.workload}: {other.name} costs {other.unit_cost}, ours {unit.unit_cost}; {reach}"
+            reach = f"even at {point.value:.0%} useful time" + (", which never is" if point.value > 1 else "")
+            whose = "declared" if unit.unit_cost is unit.at_declared else "that the declared load uses"
+            ours = f"ours {unit.unit_cost} at the {share.value:.0%} useful time {whose}"
+            message = f"{unit.workload}: {other.name} costs {other.unit_cost}, {ours}"
             path = f"economics.alternatives.{other.name}"
-            yield Hit(path, f"{message}; planned are {plan.utilisation.value:.0%}", weight=_gap(point.value))
+            yield Hit(path, f"{message}; {reach}", weight=_gap(point.value))
 
 
 def _is_priced(economics: Economics, name: str) -> bool:
@@ -336,31 +362,51 @@ def utilisation_load(subject: Subject) -> Iterator[Hit]:
         yield Hit("economics.utilisation", message)
 
 
+#: From how many times beyond the published range a price is rather a slip than a deal; our default. Published rents of
+#: one GPU differ by five between the cheapest and the dearest seller, which the range holds already.
+SLIP: Final = 3.0
+
+
 @_TABLE.rule(
     "price-off-market",
     Severity.NOTE,
     25,
-    why="A price far from the published range is a typing error, a special deal, or an old one.",
+    why="A price far from the published range is a typing error, a wrong unit, a special deal, or an old one.",
     satisfy="check the price and its unit",
     example="price: $2.40/GPU-h",
     source="the catalogue's price snapshots (dated)",
     stages=BUILD,
 )
 def price_off(subject: Subject) -> Iterator[Hit]:
-    """The price of a rented GPU is outside half to twice the published range."""
+    """The price of a rented GPU is outside half to twice the published range; a warning from three times beyond it."""
     for name, pool in subject.gpu_pools.items():
-        gpu = subject.gpu(name)
-        if gpu is None or pool.price is None or pool.ownership == "owned":
+        gpu, price = subject.gpu(name), _per_gpu(subject, name)
+        if gpu is None or pool.price is None or price is None or pool.ownership == "owned":
             continue
-        snapshots = [p for p in subject.catalogue.prices("rental", gpu.name) if p.low.powers == pool.price.powers]
+        snapshots = [p for p in subject.catalogue.prices("rental", gpu.name) if p.low.currency == pool.price.currency]
         if not snapshots:
             continue
         low, high = min(p.low.value for p in snapshots), max(p.high.value for p in snapshots)
-        if not low / 2 <= pool.price.value <= high * 2:
-            sign = CURRENCIES.get(pool.price.currency, "")
-            known = f"{sign}{low * 3600:.2f} to {sign}{high * 3600:.2f}/GPU-h"
-            message = f"{pool.price} for {gpu.name}; published are {known}"
-            yield Hit(f"pools.{name}.price", message)
+        if low / 2 <= price <= high * 2:
+            continue
+        sign, ask = CURRENCIES.get(pool.price.currency, ""), f"{pool.price} for {gpu.name}"
+        if "GPU" not in {symbol for symbol, _ in pool.price.powers}:
+            ask += f" is {sign}{price * 3600:.3g}/GPU-h"
+        known = f"published are {sign}{low * 3600:.2f} to {sign}{high * 3600:.2f}/GPU-h"
+        off = max(low / price, price / high) if price else float("inf")
+        times = f", {off:.3g} times beyond" if price else ""
+        severity, weight = (Severity.WARNING, 60) if off > SLIP else (None, None)
+        yield Hit(f"pools.{name}.price", f"{ask}; {known}{times}", severity=severity, weight=weight)
+
+
+def _per_gpu(subject: Subject, pool: str) -> float | None:
+    """The price of one GPU of a pool per second, from a price per GPU, per node or of the whole pool."""
+    price, each, gpus = subject.pools[pool].price, subject.gpus_per_node(pool), subject.gpus_in(pool)
+    if price is None:
+        return None
+    powers = {symbol for symbol, _ in price.powers}
+    count = 1 if "GPU" in powers else each if "node" in powers else gpus
+    return float(price.value) / count if count else None
 
 
 RULES: Final[tuple[Rule, ...]] = tuple(_TABLE.rules)

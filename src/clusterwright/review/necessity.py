@@ -61,10 +61,12 @@ def api_cheaper(subject: Subject) -> Iterator[Hit]:
             if other.unit_cost.value < unit.unit_cost.value:
                 workload = subject.workloads.get(unit.workload)
                 needs = workload.needs if workload else None
-                share = 1 - other.unit_cost.value / unit.unit_cost.value
+                less = 1 - other.unit_cost.value / unit.unit_cost.value
+                share = (unit.share or plan.utilisation).value
                 yield Hit(
                     f"economics.alternatives.{other.name}",
-                    f"{unit.workload} costs {unit.unit_cost}, from {other.name} {other.unit_cost} ({share:.0%} less)",
+                    f"{unit.workload} costs {unit.unit_cost} at {share:.0%} useful time, from {other.name} "
+                    f"{other.unit_cost} ({less:.0%} less)",
                     f"needs is {needs}: say what that is worth, or take the API" if needs else "",
                     severity=Severity.ERROR if needs == "outputs" else None,
                 )
@@ -145,8 +147,8 @@ def bursty_idle(subject: Subject) -> Iterator[Hit]:
         worst = max(points, default=None)
         if worst is None:
             yield undecided(path, f"an alternative that {unit.workload} is compared with")
-        elif worst[0] > plan.utilisation.value:
-            used = f"{plan.utilisation.value:.0%} useful utilisation"
+        elif worst[0] > (share := (unit.share or plan.utilisation).value):
+            used = f"{share:.0%} useful utilisation"
             message = f"{unit.workload} is bursty at {used}; {worst[1]} breaks even at {worst[0]:.0%}"
             yield Hit(f"workloads.{unit.workload}.pattern", message)
 
@@ -166,12 +168,11 @@ DOMINANT: Final = 0.5
 )
 def data_dominates(subject: Subject) -> Iterator[Hit]:
     """Network and storage cost more than half of the monthly total."""
-    plan, economics = subject.plan.economics, subject.architecture.economics
-    costs = economics.costs if economics else None
-    if isinstance(plan, Unplanned) or costs is None or plan.total.value <= 0:
+    plan = subject.plan.economics
+    if isinstance(plan, Unplanned) or plan.total.value <= 0:
         return
-    moved = sum(c.to("$/month") for c in (costs.network, costs.storage) if c is not None and c.currency == "USD")
-    if plan.currency == "USD" and moved / plan.total.value > DOMINANT:
+    moved = sum(figure.value for label, figure in plan.lines if label.startswith(("network", "storage")))
+    if moved / plan.total.value > DOMINANT:
         share = moved / plan.total.value
         yield Hit("economics.costs", f"network and storage are {share:.0%} of {plan.total}")
 

@@ -9,7 +9,7 @@ from typing import Final
 from clusterwright.model.findings import Severity
 from clusterwright.model.support import OperatorSupport, minor_of, version_key
 from clusterwright.review.rules import Hit, Rule, RuleTable
-from clusterwright.review.subjects import Subject, listed
+from clusterwright.review.subjects import Subject, counted, listed
 from clusterwright.review.versions import gpu_profiles, key_of, nvidia_profiles, unpublished
 
 _TABLE = RuleTable("scheduler")
@@ -167,7 +167,8 @@ def kubelet_skew(subject: Subject) -> Iterator[Hit]:
         elif behind > rule.older_minors:
             yield Hit(
                 path,
-                f"kubelet {profile.kubelet} is {behind} minors behind {control}; {rule.older_minors} are supported",
+                f"kubelet {profile.kubelet} is {counted(behind, 'minor')} behind {control}; "
+                f"{rule.older_minors} are supported",
             )
 
 

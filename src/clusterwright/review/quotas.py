@@ -15,7 +15,7 @@ from clusterwright.model.scheduling import Queue
 from clusterwright.queueing.declared import declared_tree
 from clusterwright.queueing.quotas import Balance
 from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
-from clusterwright.review.subjects import Subject, listed
+from clusterwright.review.subjects import Subject, counted, listed
 
 _TABLE = RuleTable("scheduler")
 _ALGEBRA: Final = "quota algebra of Kueue cohorts (pkg/cache/scheduler/resource_node.go), as in queueing.quotas"
@@ -96,17 +96,18 @@ def guarantees_exceed(subject: Subject) -> Iterator[Hit]:
         if capacity is None:
             yield undecided(f"scheduling.queues.{first}.guarantee.{pool}", f"how many GPUs a node of pool {pool} has")
             continue
-        spare = subject.pools[pool].spares * (subject.gpus_per_node(pool) or 0)
+        declared = subject.pools[pool]
+        spare = min(declared.spares, declared.node_count) * (subject.gpus_per_node(pool) or 0)
         total = sum(promised.values())
         if total > capacity - spare:
             last = list(promised)[-1]
             parts = " + ".join(f"{g} ({n})" for n, g in promised.items())
-            kept = f" − {spare} GPUs kept spare" if spare else ""
-            role = subject.pools[pool].role
+            kept = f" − {counted(spare, 'GPU')} kept spare" if spare else ""
+            role = declared.role
             adds = f" (a {role} pool adds no GPU capacity)" if role != "worker" else ""
             yield Hit(
                 f"scheduling.queues.{last}.guarantee.{pool}",
-                f"guarantees on pool {pool} are {parts} = {total} GPUs; it has {capacity}{kept}{adds}",
+                f"guarantees on pool {pool} are {parts} = {counted(total, 'GPU')}; it has {capacity}{kept}{adds}",
             )
 
 
@@ -132,7 +133,7 @@ def capacity_in_no_queue(subject: Subject) -> Iterator[Hit]:
         if left > 0:
             yield Hit(
                 "scheduling.queues",
-                f"pool {name} has {total} GPUs, guarantees cover {promised}: {left} are in no queue",
+                f"pool {name} has {counted(total, 'GPU')}, guarantees cover {promised}: {left} are in no queue",
             )
 
 
@@ -159,7 +160,7 @@ def borrow_from_nothing(subject: Subject) -> Iterator[Hit]:
                     why = listed(text for text in kept if not text.startswith(f"{name} "))
                 yield Hit(
                     f"scheduling.queues.{name}.borrow.{pool}",
-                    f"queue {name} may borrow {most} GPUs of pool {pool} and can get 0: {why}",
+                    f"queue {name} may borrow {counted(most, 'GPU')} of pool {pool} and can get 0: {why}",
                 )
 
 
@@ -185,7 +186,9 @@ def borrow_above_reach(subject: Subject) -> Iterator[Hit]:
             if 0 < reach < most:
                 path = f"scheduling.queues.{name}.borrow.{pool}"
                 yield Hit(
-                    path, f"queue {name} may borrow {most} GPUs of pool {pool}; at most {reach:g} can be lent to it"
+                    path,
+                    f"queue {name} may borrow {counted(most, 'GPU')} of pool {pool}; "
+                    f"at most {reach:g} can be lent to it",
                 )
 
 
@@ -260,7 +263,9 @@ def gang_exceeds_potential(subject: Subject) -> Iterator[Hit]:
         if gpus > most:
             on = listed(pools, "or")
             yield Hit(
-                path, f"workload {name} needs {gpus} GPUs at once; queue {queue} can hold at most {most:g} of {on}"
+                path,
+                f"workload {name} needs {counted(gpus, 'GPU')} at once; "
+                f"queue {queue} can hold at most {most:g} of {on}",
             )
 
 
@@ -284,10 +289,8 @@ def replicas_exceed_potential(subject: Subject) -> Iterator[Hit]:
         most = sum(balances[pool].potential(queue) for pool in pools)
         wanted = planned.replicas_wanted * gpus
         if gpus <= most < wanted:
-            message = (
-                f"{planned.replicas_wanted} replicas of {name} × {gpus} GPUs = {wanted}; queue {queue} holds {most:g}"
-            )
-            yield Hit(f"workloads.{name}.serve.replicas", message)
+            ask = f"{counted(planned.replicas_wanted, 'replica')} of {name} × {counted(gpus, 'GPU')} = {wanted}"
+            yield Hit(f"workloads.{name}.serve.replicas", f"{ask}; queue {queue} holds {most:g}")
 
 
 @_TABLE.rule(
@@ -304,6 +307,8 @@ def gang_exceeds_pool(subject: Subject) -> Iterator[Hit]:
     for name, path, gpus in _gangs(subject):
         sizes = {}
         for pool, declared in subject.pools_of(name).items():
+            if subject.all_spare(pool):
+                continue  # spares-cover-pool says so
             total, each = subject.gpus_in(pool), subject.gpus_per_node(pool)
             if total is None or each is None:
                 yield undecided(path, f"how many GPUs a node of pool {pool} has")
@@ -311,7 +316,7 @@ def gang_exceeds_pool(subject: Subject) -> Iterator[Hit]:
             sizes[pool] = total - declared.spares * each
         if sizes and gpus > max(sizes.values()):
             have = listed((f"{p} has {n}" for p, n in sizes.items()), "and")
-            yield Hit(path, f"workload {name} needs {gpus} GPUs at once; {have} without spares")
+            yield Hit(path, f"workload {name} needs {counted(gpus, 'GPU')} at once; {have} without spares")
 
 
 @_TABLE.rule(
@@ -341,8 +346,8 @@ def preemption_cannot_free(subject: Subject) -> Iterator[Hit]:
             if preemption.reclaim == "never" and borrowers and gpus <= guaranteed < gpus + lent:
                 yield Hit(
                     "scheduling.preemption.reclaim",
-                    f"queue {subject.workloads[name].queue} lends {lent} of its {guaranteed} GPUs on pool {pool} to "
-                    f"{listed(borrowers)} and may never reclaim them; {name} needs {gpus}",
+                    f"queue {subject.workloads[name].queue} lends {lent} of its {counted(guaranteed, 'GPU')} on pool "
+                    f"{pool} to {listed(borrowers)} and may never reclaim them; {name} needs {gpus}",
                 )
 
 

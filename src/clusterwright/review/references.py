@@ -21,9 +21,10 @@ Uses = Iterable[tuple[str, str]]
 def _unknown(kind: str, uses: Uses, known: Collection[str], where: str) -> Iterator[Hit]:
     for path, name in uses:
         if name not in known:
-            declared = ", ".join(known) or "none"
-            action = did_you_mean(name, known) or f"declare it under {where}, or use one of: {declared}"
-            yield Hit(path, f"no {kind} '{name}'; declared under {where}: {declared}", action)
+            declared = ", ".join(known)
+            other = f", or use {'one of: ' if len(known) > 1 else ''}{declared}" if known else ""
+            action = did_you_mean(name, known) or f"declare it under {where}{other}"
+            yield Hit(path, f"no {kind} '{name}'; declared under {where}: {declared or 'nothing'}", action)
 
 
 @_TABLE.rule(

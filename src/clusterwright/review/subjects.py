@@ -170,6 +170,10 @@ class Subject:
         named = self.workloads[workload].pools
         return {n: p for n, p in self.gpu_pools.items() if not named or n in named}
 
+    def all_spare(self, pool: str) -> bool:
+        """Whether no node of a pool may run anything: all are kept spare, which spares-cover-pool says."""
+        return pool in self.pools and self.pools[pool].spares >= self.pools[pool].node_count
+
     def network_reaches(self, network: str, pool: str) -> bool:
         """Whether a network reaches a pool; one that names no pools reaches all."""
         pools = self.networks[network].pools
@@ -211,6 +215,12 @@ def value_at(root: Any, path: str) -> Any:
             return None
         root = root.get(part) if isinstance(root, dict) else getattr(root, part)
     return root
+
+
+def counted(count: float, noun: str) -> str:
+    """`1 node`, `2 nodes`."""
+    number = count if isinstance(count, int) else f"{count:g}"
+    return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
 
 
 def listed(names: Any, last: str = "and") -> str:

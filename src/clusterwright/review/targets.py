@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from clusterwright.lib.figures import Figure, evaluate, format_amount
 from clusterwright.model.findings import Severity
-from clusterwright.plan.results import Unplanned
+from clusterwright.plan.results import ServicePlan, TrainingPlan, Unplanned
 from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
-from clusterwright.review.subjects import Subject
+from clusterwright.review.subjects import Subject, counted
 
 _TABLE = RuleTable("workload")
 
@@ -51,9 +52,8 @@ def survive_untied(subject: Subject) -> Iterator[Hit]:
         survive = workload.target.survive if workload.target else None
         if survive is None or survive.value <= 0:
             continue
-        if not workload.pools and len(subject.gpu_pools) != 1:
-            pools = ", ".join(subject.gpu_pools) or "none"
-            message = f"{name} must survive {survive} and names no pool; GPU pools: {pools}"
+        if not workload.pools and len(subject.gpu_pools) > 1:
+            message = f"{name} must survive {survive} and names no pool; GPU pools: {', '.join(subject.gpu_pools)}"
             yield Hit(f"workloads.{name}.target.survive", message)
 
 
@@ -72,7 +72,7 @@ def survive_above_pool(subject: Subject) -> Iterator[Hit]:
         survive = workload.target.survive if workload.target else None
         nodes = sum(pool.node_count for pool in subject.pools_of(name).values())
         if survive is not None and nodes and survive.value >= nodes:
-            message = f"{name} must survive {survive}; its pools have {nodes} nodes"
+            message = f"{name} must survive {survive}; its pools have {counted(nodes, 'node')}"
             yield Hit(f"workloads.{name}.target.survive", message)
 
 
@@ -184,7 +184,7 @@ def concurrency_below_load(subject: Subject) -> Iterator[Hit]:
         service = planned.service
         if serve is None or serve.concurrency is None or service is None or isinstance(service, Unplanned):
             continue
-        if service.in_flight is None or planned.replicas_placed < 1:
+        if service.in_flight is None or planned.replicas_placed < 1 or service.unreachable:
             continue
         implied = service.in_flight.value * planned.replicas_placed
         if implied > serve.concurrency:
@@ -217,34 +217,120 @@ def deadline_missed(subject: Subject) -> Iterator[Hit]:
             yield undecided(path, f"how long the training takes ({reason})")
         elif not training.meets_deadline:
             hours = training.time_to_target.value
-            yield Hit(path, f"{train.tokens} on {train.gpus} GPUs take {hours:.0f} h; the deadline is {train.deadline}")
+            yield Hit(
+                path,
+                f"{train.tokens} on {counted(train.gpus, 'GPU')} take {hours:.0f} h; the deadline is {train.deadline}",
+            )
+
+
+#: Part of a step from which moving its bytes is called what limits it; our default: less hides behind computation.
+MOVED: Final = 0.5
+
+
+@_TABLE.rule(
+    "training-network-slow",
+    Severity.WARNING,
+    70,
+    why="GPUs that wait for gradients and weights are paid for like those that compute; published utilisations come "
+    "from fabrics with one 400 Gb/s NIC per GPU.",
+    satisfy="raise the rate of the compute network, lower its oversubscription, keep tp, cp and shards inside nodes, "
+    "or measure a step and state train.step_time",
+    example="networks: {ib: {kind: infiniband, roles: [compute], rate: 400 Gb/s, ports: 8, oversubscription: 1}}",
+    source="Clusterwright's plan: bytes that cross the edge of a node per step ÷ its NICs, a lower bound",
+    area="network",
+)
+def training_network(subject: Subject) -> Iterator[Hit]:
+    """Moving the bytes of a training step takes much of it, or the network is slower than its speed was seen on."""
+    for planned in subject.plan.workloads:
+        training = planned.training
+        if not isinstance(training, TrainingPlan) or training.network_time is None or training.step_time is None:
+            continue
+        path = f"workloads.{planned.name}.train"
+        part = training.network_time.value / training.step_time.value if training.step_time.value else 0.0
+        moved = f"moving its bytes takes at least {training.network_time} of a step of {training.step_time}"
+        if part >= MOVED:
+            yield Hit(path, f"{planned.name}: {moved} ({part:.0%}, if nothing of it is hidden)", weight=80)
+        elif training.upper_limit:
+            slow = "the network is slower than those that published utilisations come from"
+            yield Hit(path, f"{planned.name}: {training.tokens_per_s} is an upper limit, {slow}; {moved}")
 
 
 @_TABLE.rule(
     "latency-unreachable",
-    Severity.WARNING,
-    70,
-    why="A target below what the model's weights and the GPU's memory allow is missed at any load.",
-    satisfy="use more GPUs per replica, a smaller format, more replicas, or another target",
+    Severity.ERROR,
+    90,
+    why="A target below what one request alone takes on an idle replica is missed at any load: no number of replicas "
+    "carries it.",
+    satisfy="speed up one request, or take a target that one request can meet; replicas do not help",
     example="serve: {parallel: {tp: 8}, precision: fp8, ...}",
-    source="Clusterwright's plan: roofline estimate; a warning, since its error is larger than a rule should refuse on",
+    source="Clusterwright's plan: roofline of a request alone; at the declared load a warning, since queues are "
+    "modelled with a larger error than a rule should refuse on",
 )
 def latency_unreachable(subject: Subject) -> Iterator[Hit]:
-    """The planned latency at the declared load is above its target."""
+    """A latency target is below what one request alone takes; a warning where only the declared load misses it."""
     for planned in subject.plan.workloads:
         service = planned.service
-        if service is None or isinstance(service, Unplanned):
+        if not isinstance(service, ServicePlan):
             continue
-        for found, goal in ((service.ttft, service.ttft_target), (service.tpot, service.tpot_target)):
-            if found is None or goal is None:
-                continue
-            label, target = goal
-            seconds = found.value / (1e3 if found.unit == "ms" else 1)
-            if seconds > target.value / (1e3 if target.unit == "ms" else 1):
-                message = (
-                    f"{planned.name} would see {label.split('_')[0]} of {found} at its load; target {label} is {target}"
-                )
-                yield Hit(f"workloads.{planned.name}.target.{label}", message)
+        if service.unreachable:
+            yield from _unreachable(subject, planned.name, service)
+        elif service.capacity is None or service.capacity.value >= service.rate.value:  # else load-above-capacity
+            yield from _missed_at_load(subject, planned.name, service)
+
+
+#: What shortens a request, by the latency: prefill is bound by FLOP/s, a decode step by bytes read.
+_HELPS: Final = {
+    "ttft": "more GPUs per replica, shorter or cached prompts, a format or GPU with more FLOP/s, or a longer target; "
+    "more replicas do not help",
+    "tpot": "more GPUs per replica, a smaller format, GPUs with more memory bandwidth, or a longer target; "
+    "more replicas do not help",
+}
+
+
+def _latencies(service: ServicePlan) -> Iterator[tuple[str, Figure, Figure]]:
+    """(label, planned, target) of each latency that has both; s or ms by their own units."""
+    for found, goal in ((service.ttft, service.ttft_target), (service.tpot, service.tpot_target)):
+        if found is not None and goal is not None:
+            yield goal[0], found, goal[1]
+
+
+def _seconds(value: float, unit: str) -> float:
+    return value / 1e3 if unit == "ms" else value
+
+
+def _unreachable(subject: Subject, name: str, service: ServicePlan) -> Iterator[Hit]:
+    """What a request alone takes: the planned latency at (nearly) no rate, so that neither queue nor batch is in it."""
+    found = False
+    for label, planned, target in _latencies(service):
+        alone = _seconds(evaluate(planned, {service.rate.name: service.rate.value * 1e-9}), planned.unit)
+        goal = _seconds(target.value, target.unit)
+        if alone > goal:
+            found = True
+            stated = getattr(subject.workloads[name].target, label)
+            message = f"one request of {name} alone takes {_time(alone)} ({_part(label)}); target {label} is {stated}"
+            path = f"workloads.{name}.target.{label}"
+            yield Hit(path, f"{message}: {alone / goal:.3g} times as long, at any load", _HELPS[label[:4]])
+    if not found:
+        label = service.binds or "its latency targets"
+        path = f"workloads.{name}.target" + (f".{service.binds}" if service.binds else "")
+        yield Hit(path, f"no rate of {name} keeps {label}: even a replica with one request in flight misses it")
+
+
+def _part(label: str) -> str:
+    return "prefill and one step" if label.startswith("ttft") else "one decode step"
+
+
+def _time(seconds: float) -> str:
+    return format_amount(seconds * 1e3, "ms") if seconds < 1 else format_amount(seconds, "s")
+
+
+def _missed_at_load(subject: Subject, name: str, service: ServicePlan) -> Iterator[Hit]:
+    for label, planned, target in _latencies(service):
+        if _seconds(planned.value, planned.unit) > _seconds(target.value, target.unit):
+            stated = getattr(subject.workloads[name].target, label)
+            message = f"{name} would see {label.split('_')[0]} of {planned} at its load; target {label} is {stated}"
+            remedy = "more replicas, more GPUs per replica, a smaller format, or another target"
+            yield Hit(f"workloads.{name}.target.{label}", message, remedy, severity=Severity.WARNING, weight=70)
 
 
 RULES: Final[tuple[Rule, ...]] = tuple(_TABLE.rules)

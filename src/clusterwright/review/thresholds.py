@@ -9,7 +9,7 @@ from clusterwright.lib.quantities import Quantity
 from clusterwright.model.acceptance import Requirement
 from clusterwright.model.findings import Severity
 from clusterwright.review.rules import BUILD, Hit, Rule, RuleTable
-from clusterwright.review.subjects import Subject, listed
+from clusterwright.review.subjects import Subject, counted, listed
 
 _TABLE = RuleTable("acceptance")
 
@@ -141,7 +141,7 @@ def scope_above(subject: Subject) -> Iterator[Hit]:
         have = pool.node_count if pool else sum(p.node_count for p in subject.gpu_pools.values())
         what = f"pool {scope.pool}" if pool else "the GPU pools"
         if scope.nodes is not None and have and scope.nodes > have:
-            yield Hit(f"{path}.scope.nodes", f"{name} is about {scope.nodes} nodes; {what} have {have}")
+            yield Hit(f"{path}.scope.nodes", f"{name} is about {counted(scope.nodes, 'node')}; {what} have {have}")
 
 
 @_TABLE.rule(
@@ -162,7 +162,8 @@ def nodes_left_out(subject: Subject) -> Iterator[Hit]:
         if scope.nodes < pool.node_count:
             left = pool.node_count - scope.nodes
             yield Hit(
-                f"{path}.scope.nodes", f"{name} looks at {scope.nodes} of {pool.node_count} nodes; {left} are left out"
+                f"{path}.scope.nodes",
+                f"{name} looks at {scope.nodes} of {counted(pool.node_count, 'node')}; {left} are left out",
             )
 
 
@@ -211,7 +212,7 @@ def count_contradicts(subject: Subject) -> Iterator[Hit]:
         each, asked = subject.gpus_per_node(pool), requirement.threshold
         if each is not None and isinstance(asked, float) and asked != each:
             field = f"{path}.{requirement.comparison}"
-            yield Hit(field, f"{name} asks {asked:g} GPUs on a node; nodes of pool {pool} have {each}")
+            yield Hit(field, f"{name} asks {counted(asked, 'GPU')} on a node; nodes of pool {pool} have {each}")
 
 
 @_TABLE.rule(

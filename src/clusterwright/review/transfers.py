@@ -9,7 +9,7 @@ from clusterwright.model.findings import Severity
 from clusterwright.model.storages import Store
 from clusterwright.plan.results import CheckpointPlan, LinkPlan, PayloadPlan, Unplanned
 from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
-from clusterwright.review.subjects import Subject, listed
+from clusterwright.review.subjects import Subject, counted, listed
 
 _TABLE = RuleTable("storage")
 _RATE: Final = "Clusterwright's plan: payload rate = bytes of all concurrent readers ÷ allowed time"
@@ -108,8 +108,37 @@ def _supply(unplanned: Unplanned) -> str:
 
 
 def _slow_message(name: str, payload: PayloadPlan, link: LinkPlan) -> str:
-    need = f"{payload.readers.value:g} readers × {payload.size} in {payload.within}"
+    need = f"{counted(payload.readers.value, 'reader')} × {payload.size} in {payload.within}"
     return f"{name} needs {need} = {payload.required_rate}; the {link.kind} ({link.path}) gives {link.rate}"
+
+
+#: Part of the computed weights by which a declared size may be rounded down; our default.
+ROUNDED: Final = 0.02
+
+
+@_TABLE.rule(
+    "payload-below-weights",
+    Severity.ERROR,
+    80,
+    why="Rates, cold start and caches are sized by the payload; without the weights all of them pass on paper.",
+    satisfy="leave size out (the weights are computed), or write the bytes that a replica really loads",
+    example="payload: {size: 80 GB, source: object, within: 90 s, artifacts: [weights, tokenizer]}",
+    source="Clusterwright's plan: parameters × bytes of the declared precision; 2 % for rounding is our default",
+)
+def payload_below_weights(subject: Subject) -> Iterator[Hit]:
+    """The declared size of a payload that includes the weights is smaller than the weights."""
+    for name, workload in subject.workloads.items():
+        payload, weights = workload.payload, subject.plan.figures.get(f"workloads.{name}.weights")
+        if payload is None or payload.size is None or "weights" not in payload.artifacts or weights is None:
+            continue
+        if payload.size.to("GB") < weights.value * (1 - ROUNDED):
+            precision = (
+                workload.serve.precision if workload.serve else workload.train.precision if workload.train else ""
+            )
+            message = (
+                f"payload of {name} is {payload.size}; the weights of {workload.model} in {precision} are {weights}"
+            )
+            yield Hit(f"workloads.{name}.payload.size", message)
 
 
 @_TABLE.rule(
@@ -171,7 +200,8 @@ def readers_above_design(subject: Subject) -> Iterator[Hit]:
         if isinstance(payload, Unplanned) or declared is None or store is None or store.readers is None:
             continue
         if payload.readers.value > store.readers:
-            message = f"{name} has {payload.readers.value:g} readers; {declared.source} is designed for {store.readers}"
+            has = f"{name} has {counted(payload.readers.value, 'reader')}"
+            message = f"{has}; {declared.source} is designed for {store.readers}"
             yield Hit(f"storage.stores.{declared.source}.readers", message)
 
 

@@ -239,6 +239,14 @@ def cuda_above_driver(subject: Subject) -> Iterator[Hit]:
                 f"CUDA {profile.cuda} came with driver {full.minimum_driver}; on {profile.driver} it works {only}",
                 severity=Severity.WARNING if runs else None,
             )
+        elif full is None:
+            yield unpublished(
+                f"{path}.cuda", f"driver that CUDA {profile.cuda} came with (known: {_toolkits(subject)})"
+            )
+
+
+def _toolkits(subject: Subject) -> str:
+    return listed(entry.cuda for entry in subject.support.cuda if entry.compatibility == "toolkit")
 
 
 @_TABLE.rule(

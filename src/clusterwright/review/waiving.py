@@ -8,7 +8,7 @@ from typing import Final
 from clusterwright.lib.spelling import did_you_mean
 from clusterwright.model.findings import Severity
 from clusterwright.review.rules import Check, Hit, Rule, RuleTable
-from clusterwright.review.subjects import Subject
+from clusterwright.review.subjects import Subject, counted
 
 _TABLE = RuleTable("acceptance")
 _SOURCE: Final = "Clusterwright: a waiver has a rule, a reason, an owner and an expiry; all are listed in every report"
@@ -31,7 +31,7 @@ def waiver_expired(subject: Subject) -> Iterator[Hit]:
     for index, waiver in enumerate(subject.architecture.waivers):
         if waiver.expires < subject.today:
             days = (subject.today - waiver.expires).days
-            message = f"the waiver of {waiver.rule} expired on {waiver.expires}, {days} days ago"
+            message = f"the waiver of {waiver.rule} expired on {waiver.expires}, {counted(days, 'day')} ago"
             yield Hit(f"waivers.{index}.expires", message)
 
 
@@ -49,7 +49,7 @@ def waiver_long(subject: Subject) -> Iterator[Hit]:
     for index, waiver in enumerate(subject.architecture.waivers):
         days = (waiver.expires - subject.today).days
         if days > LONGEST_DAYS:
-            yield Hit(f"waivers.{index}.expires", f"the waiver of {waiver.rule} ends in {days} days")
+            yield Hit(f"waivers.{index}.expires", f"the waiver of {waiver.rule} ends in {counted(days, 'day')}")
 
 
 @_TABLE.rule(

@@ -53,7 +53,25 @@ GIVES: Final[dict[str, list[Changes]]] = {
     "percentile-below-mean": [("workloads.chat.serve.in_p95=500 tokens",)],
     "concurrency-below-load": [("workloads.chat.serve.concurrency=8",)],
     "deadline-missed": [("workloads.finetune.train.deadline=10 min",)],
-    "latency-unreachable": [("workloads.chat.target.tpot_p95=5 ms",)],
+    "training-network-slow": [
+        (
+            "fabric.networks.ib.rate=25 Gb/s",
+            "workloads.finetune.train.gpus=16",
+            "workloads.finetune.train.parallel={dp: 16}",
+            "workloads.chat=",
+        ),
+        (
+            "fabric.networks.ib.oversubscription=2",
+            "workloads.finetune.train.gpus=16",
+            "workloads.finetune.train.parallel={dp: 16}",
+            "workloads.chat=",
+        ),
+    ],
+    "latency-unreachable": [
+        ("workloads.chat.target.tpot_p95=5 ms",),
+        ("workloads.chat.target.ttft_p95=100 ms",),
+        ("workloads.chat.target.tpot_p95=16 ms", "workloads.chat.serve.replica_rate=9 req/s"),  # at its load
+    ],
     "memory-does-not-fit": [("workloads.chat.serve.parallel={tp: 1}",), ("workloads.chat.model=example/our-own-70b",)],
     "memory-below-concurrency": [("workloads.chat.serve.concurrency=5000",)],
     "replica-crosses-server": [("workloads.chat.serve.parallel={tp: 8, pp: 2}",)],
@@ -77,7 +95,14 @@ GIVES: Final[dict[str, list[Changes]]] = {
         ("workloads.chat.serve.replicas=1",),
         ("pools.gpu.nodes=gpu-001", "workloads.chat.serve.replica_rate=20 req/s"),
     ],
-    "training-cannot-restart": [("workloads.finetune.train.gpus=8", "workloads.finetune.train.parallel={dp: 8}")],
+    "training-cannot-restart": [
+        ("workloads.chat.serve.spread=preferred",),  # the lost replica is placed again first, on what is free
+        (
+            "workloads.finetune.train.gpus=16",
+            "workloads.finetune.train.parallel={dp: 16}",
+            "workloads.chat=",
+        ),
+    ],
     "control-plane-counted": [
         ("workloads.chat.pools=[gpu, control]",),
         ("scheduling.queues.online.guarantee={control: 8}",),
@@ -153,6 +178,7 @@ GIVES: Final[dict[str, list[Changes]]] = {
         ("software.profiles.gpu-node.driver=570.26.00",),
         ("software.profiles.gpu-node.cuda='13.3'",),
         ("software.profiles.gpu-node.cuda='99.0'",),
+        ("software.profiles.gpu-node.cuda='13.9'",),  # its major is known, the release is not: undecided
     ],
     "nccl-cuda-mismatch": [
         ("software.profiles.gpu-node.nccl=2.10.3",),
@@ -214,6 +240,10 @@ GIVES: Final[dict[str, list[Changes]]] = {
         ("pools.gpu.hardware.pcie_generation=",),
         ("pools.gpu.hardware.pcie_generation=8",),
     ],
+    "network-below-nic": [
+        ("fabric.networks.ib.rate=25 Gb/s",),
+        ("fabric.networks.ib.rate=200 Gb/s",),
+    ],
     "nic-rate-mismatch": [
         ("fabric.networks.ib.rate=800 Gb/s",),
         ("fabric.networks.ib.kind=efa",),
@@ -233,7 +263,15 @@ GIVES: Final[dict[str, list[Changes]]] = {
         )
     ],
     "compute-oversubscribed": [
-        ("fabric.networks.ib.oversubscription=2", "workloads.finetune.network_sensitivity=high")
+        ("fabric.networks.ib.oversubscription=2", "workloads.finetune.network_sensitivity=high"),
+        ("fabric.networks.ib.oversubscription=2",),  # a collective over both nodes is accepted
+        (
+            "fabric.networks.ib.oversubscription=2",
+            "acceptance.requirements.all-reduce-both-nodes=",
+            "workloads.finetune.train.gpus=16",
+            "workloads.finetune.train.parallel={dp: 16}",
+            "workloads.chat=",
+        ),
     ],
     "efa-without-placement-group": [("fabric.networks.ib.kind=efa",)],
     "cache-only-copy": [
@@ -247,6 +285,11 @@ GIVES: Final[dict[str, list[Changes]]] = {
         ("storage.stores.nvme.cache_of=",),
         ("storage.stores.object.durable=false",),
         ("storage.stores.other={kind: file, durable: true}", "storage.stores.nvme.cache_of=other"),
+    ],
+    "payload-below-weights": [
+        ("workloads.chat.payload.size=1 GB",),
+        ("workloads.chat.payload.size=71 GB",),
+        ("workloads.finetune.payload.size=10 GB",),
     ],
     "payload-above-source": [("storage.stores.object.read=1 GB/s",), ("storage.stores.object.read=",)],
     "payload-above-network": [
@@ -315,6 +358,9 @@ GIVES: Final[dict[str, list[Changes]]] = {
             "fabric.networks.ib.ports=4",
             "acceptance.requirements.all-reduce-both-nodes.at_least=300 GB/s",
         ),
+        ("fabric.networks.ib.oversubscription=8",),
+        ("fabric.networks.ib.oversubscription=1.5",),
+        ("fabric.networks.ib.oversubscription=8", "fabric.networks.ib.in_network_reduction=true"),
         (
             "acceptance.requirements.all-reduce-in-node.metric=algbw",
             "acceptance.requirements.all-reduce-in-node.at_least=430 GB/s",
@@ -366,7 +412,11 @@ GIVES: Final[dict[str, list[Changes]]] = {
     "shares-not-whole": [
         ("economics.shares.idle=60%",),
         ("economics.shares.idle=20%",),
+    ],
+    "nothing-useful": [
         ("economics.shares.retries=100%",),
+        ("economics.shares.idle=100%",),
+        ("economics.shares.failed=100%", "economics.utilisation="),
     ],
     "colocation-and-power-twice": [
         ("economics.costs.power=8 ¢/kWh", "economics.costs.colocation=$170/kW-month"),
@@ -378,8 +428,15 @@ GIVES: Final[dict[str, list[Changes]]] = {
     "alternative-missing": [("economics.alternatives.api=",), ()],
     "term-exceeds-evidence": [("economics.term=3 years",), ("contract.term=3 years",)],
     "break-even-above-plan": [(), ("economics.utilisation=", "economics.shares.idle=")],
-    "utilisation-below-load": [()],
-    "price-off-market": [("pools.gpu.price=$0.24/GPU-h",)],
+    "utilisation-below-load": [("economics.utilisation=45%",)],
+    "price-off-market": [
+        ("pools.gpu.price=$0.24/GPU-h",),
+        ("pools.gpu.price=$3/h",),
+        ("pools.gpu.price=$3/node-h",),
+        ("pools.gpu.price=$2.40/month",),
+        ("pools.gpu.price=$3000/GPU-h",),
+        ("pools.gpu.price=$0/h",),
+    ],
     "price-stale": [("economics.alternatives.api.date=2025-10-01",), ("economics.alternatives.api.date=2027-10-01",)],
     "only-outputs-needed": [("workloads.chat.needs=outputs", "workloads.finetune.needs=outputs")],
     "api-cheaper": [(), ("workloads.chat.needs=outputs",)],
@@ -434,6 +491,27 @@ SPARES: Final[dict[str, list[Changes]]] = {
             "fabric.networks.ib.congestion={ecn: true, nic_settings: DCQCN on, switch_settings: ECN at 150 kB}",
         )
     ],
+    "network-below-nic": [
+        ("fabric.networks.ib.rate=400 Gb/s",),
+        ("fabric.networks.ib.rate=200 Gb/s", "pools.gpu.hardware.pcie_generation=4"),  # the slot carries 252 Gb/s
+    ],
+    "compute-oversubscribed": [
+        ("fabric.networks.ib.oversubscription=2", "acceptance.requirements.all-reduce-both-nodes="),
+    ],
+    "payload-below-weights": [
+        ("workloads.chat.payload.size=72 GB",),
+        ("workloads.chat.payload.size=1 GB", "workloads.chat.payload.artifacts=[adapter]"),
+    ],
+    "price-off-market": [
+        ("pools.gpu.price=$19.20/node-h",),
+        ("pools.gpu.price=$28000/month",),
+        ("pools.gpu.price=$38.40/h",),
+    ],
+    "training-network-slow": [
+        ("fabric.networks.ib.rate=25 Gb/s",),  # the job stays inside a node
+        ("workloads.finetune.train.gpus=16", "workloads.finetune.train.parallel={dp: 16}", "workloads.chat="),
+    ],
+    "latency-unreachable": [("workloads.chat.serve.rate=80 req/s",)],  # load-above-capacity says so
     "nic-above-pcie": [("fabric.networks.ib.rate=200 Gb/s", "pools.gpu.hardware.pcie_generation=4")],
     "site-power-missing": [("cluster.delivery=provider-managed", "cluster.power=", "cluster.cooling=")],
     "node-power-missing": [("cluster.delivery=provider-managed", "pools.gpu.hardware.power=")],
@@ -498,7 +576,7 @@ SPARES: Final[dict[str, list[Changes]]] = {
             "workloads.chat.pattern=bursty",
             "economics.alternatives.api.input_price=$9/Mtok",
             "economics.alternatives.api.output_price=$9/Mtok",
-            "economics.alternatives.on-demand.price=$9/GPU-h",
+            "economics.alternatives.on-demand.price=$20/GPU-h",
         )
     ],
     "contract-weaker": [("contract.availability=99.9%",)],

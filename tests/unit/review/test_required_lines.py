@@ -33,6 +33,7 @@ OPTIONAL: Final = {
     "*.ports": "1",
     # The plan chooses, or follows the engine's default.
     "workloads.chat.serve.replicas": "what load and failures need",
+    "workloads.chat.serve.spread": "preferred",
     "workloads.chat.serve.memory_share": "the engine's default",
     "workloads.chat.serve.max_model_len": "the model's context",
     "workloads.*.pools*": "every GPU pool, and there is one",
