@@ -6,6 +6,7 @@ again in its turn, or waits.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
@@ -13,6 +14,8 @@ from heapq import heapify, heappop, heappush
 from clusterwright.plan.placing import Nodes, Request, nodes_per_replica
 from clusterwright.plan.results import Assignment
 
+#: (workload, replica).
+Key = tuple[str, int]
 #: Whether a request may take the GPUs of a victim of lower priority, given what runs.
 MayPreempt = Callable[[Request, Request, "Running"], bool]
 
@@ -22,33 +25,49 @@ class Running:
     """What runs while the lost is placed again.
 
     Args:
-        parts: (workload, replica) → its assignments.
         free: pool → node → GPUs nobody holds.
+        parts: (workload, replica) → its assignments.
         preempted: (who was stopped, for whom), in order.
         shrunk: workload → GPUs that its job runs on instead of the declared ones.
     """
 
-    parts: dict[tuple[str, int], list[Assignment]]
     free: dict[str, dict[str, list[int]]]
+    parts: dict[Key, list[Assignment]] = field(default_factory=dict)
     preempted: list[tuple[str, str]] = field(default_factory=list)
     shrunk: dict[str, int] = field(default_factory=dict)
+    _counts: Counter[str] = field(default_factory=Counter)
+    _held: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def start(self, key: Key, parts: list[Assignment]) -> None:
+        """A replica takes its GPUs."""
+        self.parts[key] = parts
+        self._counts[key[0]] += 1
+        for a in parts:
+            taken = set(a.gpus)
+            self.free[a.pool][a.node] = [g for g in self.free[a.pool][a.node] if g not in taken]
+            self._held[key[0], a.pool] += len(a.gpus)
+
+    def stop(self, key: Key) -> list[Assignment]:
+        """A replica gives its GPUs back; what it held."""
+        parts = self.parts.pop(key)
+        self._counts[key[0]] -= 1
+        for a in parts:
+            self.free[a.pool][a.node] = sorted([*self.free[a.pool][a.node], *a.gpus])
+            self._held[key[0], a.pool] -= len(a.gpus)
+        return parts
 
     def count(self, workload: str) -> int:
         """Replicas of a workload that run."""
-        return sum(name == workload for name, _ in self.parts)
+        return self._counts[workload]
 
     def nodes(self, workload: str) -> tuple[str, ...]:
         """Nodes that a workload runs on, without repeats."""
-        return tuple(
-            dict.fromkeys(a.node for (name, _), parts in self.parts.items() if name == workload for a in parts)
-        )
+        mine = (parts for (name, _), parts in self.parts.items() if name == workload)
+        return tuple(dict.fromkeys(a.node for parts in mine for a in parts))
 
     def gpus(self, workloads: Iterable[str], pool: str) -> int:
         """GPUs of a pool that these workloads hold."""
-        names = set(workloads)
-        return sum(
-            len(a.gpus) for (name, _), parts in self.parts.items() if name in names for a in parts if a.pool == pool
-        )
+        return sum(self._held[name, pool] for name in set(workloads))
 
 
 def place_again(
@@ -75,16 +94,14 @@ def place_again(
 
 
 def _surviving(pools: Sequence[Nodes], assignments: Iterable[Assignment], lost: set[str]) -> Running:
-    parts: dict[tuple[str, int], list[Assignment]] = {}
+    parts: dict[Key, list[Assignment]] = {}
     for a in assignments:
         parts.setdefault((a.workload, a.replica), []).append(a)
-    whole = {key: mine for key, mine in parts.items() if not any(a.node in lost for a in mine)}
-    free = {p.pool: {name: list(range(p.gpus)) for name in p.names} for p in pools}
-    for mine in whole.values():
-        for a in mine:
-            held = set(a.gpus)
-            free[a.pool][a.node] = [g for g in free[a.pool][a.node] if g not in held]
-    return Running(whole, free)
+    state = Running({p.pool: {name: list(range(p.gpus)) for name in p.names} for p in pools})
+    for key, mine in parts.items():
+        if not any(a.node in lost for a in mine):
+            state.start(key, mine)
+    return state
 
 
 def _fill(request: Request, pool: Nodes, state: Running, requests: dict[str, Request], may_preempt: MayPreempt) -> None:
@@ -138,12 +155,9 @@ def _lacking(request: Request, state: Running) -> list[int]:
 
 
 def _give(request: Request, replica: int, state: Running, nodes: Sequence[str], share: int) -> None:
-    parts = []
-    for node in nodes:
-        free = state.free[request.pool][node]
-        parts.append(Assignment(request.workload, replica, request.pool, node, tuple(free[:share])))
-        state.free[request.pool][node] = free[share:]
-    state.parts[request.workload, replica] = parts
+    free = state.free[request.pool]
+    parts = [Assignment(request.workload, replica, request.pool, n, tuple(free[n][:share])) for n in nodes]
+    state.start((request.workload, replica), parts)
 
 
 def _preempt(
@@ -158,64 +172,89 @@ def _preempt(
     spans = nodes_per_replica(request.gpus, pool.gpus)
     if request.gpus % spans:
         return 0
-    share = request.gpus // spans
+    share, own, allowed = request.gpus // spans, _own(request, state), set[str]()
+    victims: dict[str, list[Key]] = {}
+    queue: list[tuple[int, int]] = []
+
+    def cost(index: int) -> int | None:
+        name = pool.names[index]
+        if request.apart and own.get(name):
+            return None
+        stopped = _enough(state, request.pool, name, share, victims.get(name, []))
+        return None if stopped is None else sum(len(a.gpus) for key in stopped for a in state.parts[key])
+
+    def push(indices: Iterable[int]) -> None:
+        for index in indices:
+            found = cost(index)
+            if found is not None:
+                heappush(queue, (found, index))
+
+    where = {name: index for index, name in enumerate(pool.names)}
     for done, replica in enumerate(_lacking(request, state)[:missing]):
-        victims = _victims(request, state, requests, may_preempt)
-        if not victims:
+        now = _stoppable(request, state, requests, may_preempt)
+        if not now:
             return done
-        own = _own(request, state)
-        costs = []
-        for index, name in enumerate(pool.names):
-            if request.apart and own.get(name):
-                continue
-            stopped = _enough(state, request.pool, name, share, victims.get(name, []))
-            if stopped is not None:
-                costs.append((sum(_held(state, v) for v in stopped), index, stopped))
-        if len(costs) < spans:
+        if now != allowed:
+            allowed, victims, queue = now, _victims(now, state, requests), []
+            push(range(len(pool.names)))
+        chosen = _cheapest(queue, cost, spans)
+        if len(chosen) < spans:
             return done
-        chosen = sorted(costs)[:spans]
-        for victim in dict.fromkeys(v for _, _, stopped in chosen for v in stopped):
-            _stop(victim, request, state)
-        _give(request, replica, state, [pool.names[index] for _, index, _ in chosen], share)
+        names, touched = [pool.names[index] for index in chosen], set(chosen)
+        for name in names:
+            for key in _enough(state, request.pool, name, share, victims.get(name, [])) or []:
+                touched.update(where[a.node] for a in state.stop(key) if a.node in where)
+                state.preempted.append((key[0], request.workload))
+        _give(request, replica, state, names, share)
+        for name in names:
+            own[name] = own.get(name, 0) + 1
+        push(touched)
     return missing
 
 
-def _victims(
-    request: Request, state: Running, requests: dict[str, Request], may_preempt: MayPreempt
-) -> dict[str, list[tuple[str, int]]]:
-    """Node → replicas that may be stopped for this request, lowest priority first."""
-    allowed = {
+def _cheapest(queue: list[tuple[int, int]], cost: Callable[[int], int | None], spans: int) -> list[int]:
+    """Indices of the nodes that cost least now; entries whose cost has changed meanwhile are put back or left out."""
+    chosen: list[int] = []
+    while queue and len(chosen) < spans:
+        known, index = heappop(queue)
+        now = cost(index)
+        if index in chosen or now is None:
+            continue
+        if now > known:
+            heappush(queue, (now, index))
+        else:
+            chosen.append(index)
+    return chosen
+
+
+def _stoppable(request: Request, state: Running, requests: dict[str, Request], may_preempt: MayPreempt) -> set[str]:
+    """Workloads of lower priority that run and may be stopped for this request."""
+    return {
         name
         for name, other in requests.items()
-        if other.pool == request.pool and other.priority < request.priority and may_preempt(request, other, state)
+        if other.pool == request.pool
+        and other.priority < request.priority
+        and state.count(name)
+        and may_preempt(request, other, state)
     }
-    found: dict[str, list[tuple[str, int]]] = {}
-    keys = sorted((k for k in state.parts if k[0] in allowed), key=lambda k: (requests[k[0]].priority, k))
-    for key in keys:
+
+
+def _victims(allowed: set[str], state: Running, requests: dict[str, Request]) -> dict[str, list[Key]]:
+    """Node → replicas that may be stopped, lowest priority first."""
+    found: dict[str, list[Key]] = {}
+    for key in sorted((k for k in state.parts if k[0] in allowed), key=lambda k: (requests[k[0]].priority, k)):
         for a in state.parts[key]:
             found.setdefault(a.node, []).append(key)
     return found
 
 
-def _enough(
-    state: Running, pool: str, node: str, share: int, victims: list[tuple[str, int]]
-) -> list[tuple[str, int]] | None:
-    """The first victims that leave `share` GPUs free on a node, None when all of them do not."""
-    free, stopped = len(state.free[pool][node]), list[tuple[str, int]]()
+def _enough(state: Running, pool: str, node: str, share: int, victims: list[Key]) -> list[Key] | None:
+    """The first running victims that leave `share` GPUs free on a node, None when all of them do not."""
+    free, stopped = len(state.free[pool][node]), list[Key]()
     for victim in victims:
         if free >= share:
             break
-        free += sum(len(a.gpus) for a in state.parts[victim] if a.node == node)
-        stopped.append(victim)
+        if victim in state.parts:
+            free += sum(len(a.gpus) for a in state.parts[victim] if a.node == node)
+            stopped.append(victim)
     return stopped if free >= share else None
-
-
-def _held(state: Running, key: tuple[str, int]) -> int:
-    return sum(len(a.gpus) for a in state.parts[key])
-
-
-def _stop(victim: tuple[str, int], request: Request, state: Running) -> None:
-    for a in state.parts.pop(victim):
-        free = state.free[a.pool][a.node]
-        state.free[a.pool][a.node] = sorted([*free, *a.gpus])
-    state.preempted.append((victim[0], request.workload))

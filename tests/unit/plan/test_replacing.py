@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from builders.plans import BASE, planned, subjects
 from clusterwright.plan.placing import Nodes, Request, place
 from clusterwright.plan.replacing import Running, place_again
@@ -85,6 +88,47 @@ def test_a_job_over_nodes_takes_whole_nodes_from_others() -> None:
     left = [four[0].without([lost])]
     state = place_again(requests, left, before.assignments, [lost], anybody)
     assert (state.count("job"), state.count("small")) == (1, 1)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 20), st.integers(1, 4), st.integers(0, 3), st.booleans()), min_size=1, max_size=5
+    ),
+    st.integers(2, 5),
+    st.sampled_from([2, 4, 8]),
+    st.booleans(),
+)
+def test_no_gpu_is_held_twice_and_nobody_gets_more_than_declared(
+    asked: list[tuple[int, int, int, bool]], count: int, size: int, may: bool
+) -> None:
+    requests = [Request(f"w{i}", "gpu", gpus, n, p, apart=apart) for i, (gpus, n, p, apart) in enumerate(asked)]
+    pool = Nodes("gpu", tuple(f"n{i}" for i in range(count)), size)
+    before = place(requests, [pool])
+    state = place_again(requests, [pool.without(["n0"])], before.assignments, ["n0"], anybody if may else nobody)
+    held = [(a.node, gpu) for parts in state.parts.values() for a in parts for gpu in a.gpus]
+    free = [(node, gpu) for node, gpus in state.free["gpu"].items() for gpu in gpus]
+    assert sorted([*held, *free]) == sorted((n, g) for n in pool.names[1:] for g in range(size))
+    assert all(state.count(r.workload) <= r.replicas for r in requests)
+    kept = {(a.workload, a.replica) for a in before.assignments} - {
+        (a.workload, a.replica) for a in before.assignments if a.node == "n0"
+    }
+    if not may:
+        assert kept <= state.parts.keys()
+    for request in requests:
+        nodes = [a.node for (name, _), parts in state.parts.items() if name == request.workload for a in parts]
+        assert not request.apart or len(nodes) == len(set(nodes))
+
+
+def test_a_large_loss_is_placed_again_by_preemption_in_time() -> None:
+    pool = Nodes("gpu", tuple(f"g{i:04}" for i in range(2_000)), 8)
+    requests = [Request("high", "gpu", 4, 2_000, priority=9), Request("low", "gpu", 2, 4_000, priority=1)]
+    before = place(requests, [pool])
+    lost = pool.names[:200]
+    state = place_again(requests, [pool.without(lost)], before.assignments, lost, anybody)
+    assert state.count("high") == 2_000
+    assert state.gpus(["high", "low"], "gpu") == 1_800 * 8
+    assert state.count("low") == (1_800 * 8 - 2_000 * 4) // 2
 
 
 # In a plan
