@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, get_origin
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.model.nodes import MappingNode, Node, ScalarNode, SequenceNode, mapping_of, read_nodes, sequence_of
 from clusterwright.model.sources import Source, checked_source
+from clusterwright.model.suggestions import type_at
 
 #: The name that places of overridden values carry.
 OVERRIDE: Final = "--set"
@@ -99,18 +100,25 @@ def _read_value(path: str, text: str) -> Node | None:
         raise InvalidInput(*(replace(problem, path=path) for problem in error.problems)) from None
 
 
-def _write(at: Node, rest: str, path: str, value: Node | None) -> Node:
-    """A copy of `at` in which the part at dotted path `rest` is `value`; `path` is the whole path, for messages."""
+def _write(at: Node, rest: str, path: str, value: Node | None, keys: tuple[str, ...] = ()) -> Node:
+    """A copy of `at` in which the part at dotted path `rest` is `value`.
+
+    Args:
+        path: the whole path, for messages.
+        keys: those that lead to `at`; what is absent below it is begun as the list or section that belongs there.
+    """
     if isinstance(at, SequenceNode):
-        return _write_item(at, rest, path, value)
+        return _write_item(at, rest, path, value, keys)
     if isinstance(at, ScalarNode):
         above = path.removesuffix(rest).rstrip(".")
         raise _fault(path, f"{above} is a single value, it has no '{rest}'", f"set {above} itself")
     key, below = _first_key(at, rest)
     entries = dict(at.entries)
-    place, node = entries.get(key, (Place(OVERRIDE), mapping_of(Place(OVERRIDE), {})))
+    place, node = entries.get(key) or (Place(OVERRIDE), _begin((*keys, key)))
+    if isinstance(node, ScalarNode) and node.value is None:
+        node = _begin((*keys, key))  # `waivers:` with nothing behind it
     if below:
-        entries[key] = (place, _write(node, below, path, value))
+        entries[key] = (place, _write(node, below, path, value, (*keys, key)))
     elif value is None:
         entries.pop(key, None)
     else:
@@ -118,14 +126,24 @@ def _write(at: Node, rest: str, path: str, value: Node | None) -> Node:
     return mapping_of(at.place, entries)
 
 
-def _write_item(at: SequenceNode, rest: str, path: str, value: Node | None) -> Node:
+def _begin(keys: tuple[str, ...]) -> Node:
+    """An empty list where the file's format has one, else an empty section."""
+    place = Place(OVERRIDE)
+    return sequence_of(place, ()) if get_origin(type_at(keys)) is tuple else mapping_of(place, {})
+
+
+def _write_item(at: SequenceNode, rest: str, path: str, value: Node | None, keys: tuple[str, ...]) -> Node:
+    """The list with one item written over, taken away, or added behind the last."""
     index, _, below = rest.partition(".")
-    if not index.isdecimal() or len(index) > 6 or int(index) >= len(at.items):
-        hint = f"0 to {len(at.items) - 1}" if at.items else "the list is empty"
-        raise _fault(path, f"'{index}' is no position in the list", hint)
     items = list(at.items)
+    if not index.isdecimal() or len(index) > 6 or int(index) > len(items) - (value is None):
+        known = f"the list has 0 to {len(items) - 1}" if items else "the list is empty"
+        adds = f", {len(items)} adds an item" if value is not None else ""
+        raise _fault(path, f"'{index}' is no position in the list", known + adds)
+    if int(index) == len(items):
+        items.append(_begin((*keys, index)))
     if below:
-        items[int(index)] = _write(items[int(index)], below, path, value)
+        items[int(index)] = _write(items[int(index)], below, path, value, (*keys, index))
     elif value is None:
         del items[int(index)]
     else:

@@ -109,6 +109,28 @@ def test_keys_with_dots_and_positions_in_lists_are_found() -> None:
     assert document.architecture.workloads["llama-3.3"].gpus == ("a", "c")
 
 
+@pytest.mark.parametrize("before", ["", "waivers:\n", "waivers: []\n"])
+def test_a_list_that_is_absent_begins_with_its_first_item(before: str) -> None:
+    fields = {"rule": "r", "reason": "w", "owner": "me@example.com", "expires": "2026-12-31"}
+    flags = tuple(f"waivers.0.{key}={value}" for key, value in fields.items())
+    more = ("waivers.1={rule: s, reason: w, owner: o, expires: 2026-12-31}", "pools.gpu.spares=1")
+    waivers = parse(BASE + before, overrides=(*flags, *more)).architecture.waivers
+    assert [(w.rule, w.owner) for w in waivers] == [("r", "me@example.com"), ("s", "o")]
+
+
+def test_names_are_added_to_lists_by_position() -> None:
+    text = BASE + "workloads: {chat: {model: m, gpus: [a]}}\n"
+    flags = ("workloads.chat.pools.0=x", "workloads.chat.pools.1=y", "workloads.chat.gpus.1=b")
+    chat = parse(text, overrides=flags).architecture.workloads["chat"]
+    assert chat.pools == ("x", "y")
+    assert chat.gpus == ("a", "b")
+
+
+def test_an_item_is_taken_away_by_position() -> None:
+    text = BASE + "workloads: {chat: {model: m, gpus: [a, b]}}\n"
+    assert parse(text, overrides=("workloads.chat.gpus.0=",)).architecture.workloads["chat"].gpus == ("b",)
+
+
 def test_aliased_parts_are_changed_only_where_named() -> None:
     text = "apiVersion: clusterwright/v1alpha1\ncluster: c\npools: {a: &p {nodes: n1}, b: *p}\n"
     pools = parse(text, overrides=("pools.b.spares=1",)).architecture.pools
@@ -125,6 +147,10 @@ def test_aliased_parts_are_changed_only_where_named() -> None:
         ("a..b=5", "is no override"),
         ("pools.gpu.nodes.x=5", "is a single value"),
         ("waivers.7.rule=x", "is no position in the list"),
+        ("waivers.2.rule=x", "is no position in the list"),
+        ("waivers.1=", "is no position in the list"),
+        ("workloads.chat.pools.1=x", "is no position in the list"),
+        ("workloads.chat.pools.0=", "is no position in the list"),
         ("waivers.x=1", "is no position in the list"),
         ("pools.gpu.price={", "missing"),
         ("pools.gpu.price=a: b: c", "':'"),
