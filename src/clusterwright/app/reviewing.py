@@ -13,7 +13,15 @@ from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.documents import Document
 from clusterwright.model.findings import Severity, Stage
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.report.reviews import render_review, render_rule, render_rules_page, review_values, rule_values
+from clusterwright.report.reviews import (
+    WIDTH,
+    render_review,
+    render_rule,
+    render_rules_page,
+    review_values,
+    rule_values,
+    rules_values,
+)
 from clusterwright.review.reviewing import review_document
 from clusterwright.review.reviews import Review
 from clusterwright.review.rulebook import RULES, find_rule, nearest_rules
@@ -53,10 +61,10 @@ def review_files(
     return Reviewed(document, review_document(document, catalogue, plan, today=today, stage=stage))
 
 
-def describe_review(reviewed: Reviewed, *, whole: bool = False, colour: bool = False) -> str:
-    """The review as text."""
-    name = reviewed.document.architecture.cluster.name
-    return render_review(reviewed.review, reviewed.document.places, name=name, whole=whole, colour=colour)
+def describe_review(reviewed: Reviewed, *, whole: bool = False, colour: bool = False, width: int = WIDTH) -> str:
+    """The review as text, for a terminal of `width` columns."""
+    name, places = reviewed.document.architecture.cluster.name, reviewed.document.places
+    return render_review(reviewed.review, places, name=name, whole=whole, colour=colour, width=width)
 
 
 def values_of_review(reviewed: Reviewed) -> dict[str, Any]:
@@ -65,9 +73,9 @@ def values_of_review(reviewed: Reviewed) -> dict[str, Any]:
     return review_values(reviewed.review, reviewed.document.places, name=name)
 
 
-def describe_rule(rule_id: str) -> str:
-    """One rule as text; InvalidInput with the nearest ids otherwise."""
-    return render_rule(_look_up(rule_id))
+def describe_rule(rule_id: str, width: int = WIDTH) -> str:
+    """One rule as text, for a terminal of `width` columns; InvalidInput with the nearest ids otherwise."""
+    return render_rule(_look_up(rule_id), width)
 
 
 def values_of_rule(rule_id: str) -> dict[str, Any]:
@@ -79,6 +87,11 @@ def list_rules() -> str:
     """Every rule on one line."""
     width = max(len(rule.id) for rule in RULES)
     return "\n".join(f"{rule.id:<{width}}  {rule.severity.word:<7}  {rule.area:<13}  {rule.catches}" for rule in RULES)
+
+
+def values_of_rules() -> dict[str, Any]:
+    """Every rule as plain values, in the order of the rulebook."""
+    return rules_values(RULES)
 
 
 def rules_page() -> str:

@@ -17,8 +17,9 @@ from clusterwright.app.reviewing import (
     review_files,
     values_of_review,
     values_of_rule,
+    values_of_rules,
 )
-from clusterwright.cli.output import Format, say, say_json
+from clusterwright.cli.output import Format, columns, say, say_json
 from clusterwright.model.findings import Severity
 
 
@@ -73,7 +74,7 @@ def review(
         say_json(values_of_review(reviewed))
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        say(describe_review(reviewed, whole=whole, colour=colour))
+        say(describe_review(reviewed, whole=whole, colour=colour, width=columns()))
     code = reviewed.exit_code(Severity.WARNING if fail_on is FailOn.warning else Severity.ERROR)
     if code:
         raise typer.Exit(code)
@@ -84,9 +85,9 @@ def explain(
     output: Annotated[Format, typer.Option("--format", help="Text for people, or JSON.")] = Format.text,
 ) -> None:
     """Explain a review rule: what it catches, why it matters, how to satisfy it, with an example and its source."""
-    if rule is None:
+    if output is Format.json:
+        say_json(values_of_rules() if rule is None else values_of_rule(rule))
+    elif rule is None:
         say(list_rules())
-    elif output is Format.json:
-        say_json(values_of_rule(rule))
     else:
-        say(describe_rule(rule))
+        say(describe_rule(rule, columns()))

@@ -16,31 +16,45 @@ from clusterwright.review.rules import Rule
 
 #: Version of the JSON form; a change that removes or renames a key raises it.
 SCHEMA: Final = "clusterwright/review/v1"
+RULES_SCHEMA: Final = "clusterwright/rules/v1"
 #: Rules that are shown whole before the rest is folded.
 FIRST: Final = 5
 #: Places of one rule that are shown whole.
 PLACES: Final = 3
-WIDTH: Final = 110
-_LINE: Final = 100
+#: Columns that text is wrapped to: those of the terminal, within these bounds.
+NARROWEST: Final = 60
+WIDTH: Final = 120
 _COLOURS: Final = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.NOTE: "\x1b[36m"}
 
 
-def render_review(review: Review, places: Places, *, name: str, whole: bool = False, colour: bool = False) -> str:
+def render_review(
+    review: Review, places: Places, *, name: str, whole: bool = False, colour: bool = False, width: int = WIDTH
+) -> str:
     """The review for people.
 
     Args:
         name: of the cluster.
+        width: columns of the terminal; NARROWEST to WIDTH of them are used.
         whole: show every finding; else the FIRST rules that change most, the rest folded by area.
         colour: with ANSI colours.
     """
+    width = _columns(width)
     groups = _by_rule(review.findings)
     shown = groups if whole else groups[:FIRST]
     rest = [finding for group in groups[len(shown) :] for finding in group]
     blocks = [[_headline(review, name)]]
-    blocks += [_group(group, places, whole) for group in shown]
+    blocks += [_group(group, places, whole, width) for group in shown]
     blocks += [_folded(rest), _waived(review, places), _counts(review)]
-    text = "\n\n".join("\n".join(_shown(line) for line in block) for block in blocks if block)
+    text = "\n\n".join(_block(block, width) for block in blocks if block)
     return _paint(text) if colour else text
+
+
+def _columns(width: int) -> int:
+    return min(max(width, NARROWEST), WIDTH)
+
+
+def _block(lines: Iterable[str], width: int) -> str:
+    return "\n".join(_shown(line) for text in lines for line in _wrapped(text, width))
 
 
 def _by_rule(findings: Iterable[Finding]) -> list[list[Finding]]:
@@ -55,18 +69,20 @@ def _headline(review: Review, name: str) -> str:
     return f"{name}: review for stage {review.stage}, {review.today}: {review.state}"
 
 
-def _group(group: Sequence[Finding], places: Places, whole: bool) -> list[str]:
+def _group(group: Sequence[Finding], places: Places, whole: bool, width: int) -> list[str]:
     first = group[0]
     owners = ", ".join(dict.fromkeys(f.owner for f in group if f.owner)) or "nobody"
     count = f" ×{len(group)}" if len(group) > 1 else ""
     lines = [f"{_word(first)} {first.rule}{count}  ({first.area}, owner {owners})"]
     limit = len(group) if whole else PLACES
-    for finding in group[:limit]:
-        lines += _finding(finding, places)
+    shown = group[:limit]
+    for finding, following in zip(shown, [*shown[1:], None], strict=True):
+        lines.append(_said(finding, places))
+        if following is None or following.place != finding.place:  # findings at one place share its source line
+            lines += _quoted(finding, places, width)
     if len(group) > limit:
-        lines.append(f"  and {len(group) - limit} more places (--all)")
-    lines += [f"  do: {action}" for action in dict.fromkeys(f.action for f in group[:limit])]
-    return [line for text in lines for line in _wrapped(text)]
+        lines.append(f"  and {_many(len(group) - limit, 'more place')} (--all)")
+    return lines + [f"  do: {action}" for action in dict.fromkeys(f.action for f in shown)]
 
 
 def _word(finding: Finding) -> str:
@@ -86,33 +102,41 @@ def _paint(text: str) -> str:
     return text
 
 
-def _finding(finding: Finding, places: Places) -> Iterator[str]:
-    absent = bool(places.values) and not places.has(finding.path)
-    yield f"  {finding.place}: {finding.message}" + (f" [{finding.path}]" if absent else "")
+def _absent(finding: Finding, places: Places) -> bool:
+    return bool(places.values) and not places.has(finding.path)
+
+
+def _said(finding: Finding, places: Places) -> str:
+    return f"  {finding.place}: {finding.message}" + (f" [{finding.path}]" if _absent(finding, places) else "")
+
+
+def _quoted(finding: Finding, places: Places, width: int) -> Iterator[str]:
     source = places.line_of(finding.place)
-    if source and not (absent and finding.place == places.of("")):  # the start of the file shows nothing
+    if source and not (_absent(finding, places) and finding.place == places.of("")):  # the file's start shows nothing
         number = str(finding.place.line)
-        text, column = _cut(source, finding.place.column)
+        text, column = _cut(source, finding.place.column, width - len(f"  {number} | "))
         yield f"  {number} | {text}"
         yield f"  {' ' * len(number)} | {' ' * (column - 1)}^"
 
 
-def _cut(line: str, column: int) -> tuple[str, int]:
-    """The part of a long source line around a column, and the column in that part."""
+def _cut(line: str, column: int, room: int) -> tuple[str, int]:
+    """The part of a source line around a column that fits in `room` columns, and the column in that part."""
     line = line.replace("\t", " ").rstrip()
-    if len(line) <= _LINE:
+    if len(line) <= room:
         return line, max(1, column)
-    start = max(0, min(column - 1 - _LINE // 3, len(line) - _LINE))
-    part = line[start : start + _LINE]
-    return ("…" + part[1:] if start else part) + ("…" if start + _LINE < len(line) else ""), max(1, column - start)
+    start = max(0, min(column - 1 - room // 3, len(line) - room))
+    part = ("…" if start else line[0]) + line[start + 1 : start + room]
+    if start + room < len(line):
+        part = part[:-1] + "…"
+    return part, max(1, column - start)
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrapped(text: str, width: int) -> list[str]:
     """Long messages over several lines; source lines and carets stay as they are."""
-    if " | " in text[:12] or len(text) <= WIDTH:
+    if " | " in text[:12] or len(text) <= width:
         return [text]
     indent = " " * (len(text) - len(text.lstrip()) + 2)
-    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _folded(rest: Sequence[Finding]) -> list[str]:
@@ -124,7 +148,7 @@ def _folded(rest: Sequence[Finding]) -> list[str]:
         if here:
             names = Counter(f"{f.rule} (undecided)" if f.undecided else f.rule for f in here)
             rules = ", ".join(f"{rule} ×{n}" if n > 1 else rule for rule, n in names.items())
-            lines += _wrapped(f"  {area:<13} {_tally(here)}: {rules}")
+            lines.append(f"  {area:<13} {_tally(here)}: {rules}")
     return lines
 
 
@@ -147,9 +171,9 @@ def _waived(review: Review, places: Places) -> list[str]:
             f"applied to {_many(use.findings, 'finding')}" if use.state == "applied" else f"{use.state}: covers nothing"
         )
         place = places.of(use.path)
-        lines += _wrapped(f"  {place}: {use.rule}, {covers}; {use.reason} ({use.owner}, until {use.expires})")
+        lines.append(f"  {place}: {use.rule}, {covers}; {use.reason} ({use.owner}, until {use.expires})")
     for finding in review.waived:
-        lines += _wrapped(f"  waived {finding.severity.word} {finding.rule} at {finding.place}: {finding.message}")
+        lines.append(f"  waived {finding.severity.word} {finding.rule} at {finding.place}: {finding.message}")
     return lines
 
 
@@ -225,14 +249,16 @@ def _waiver_values(use: WaiverUse, places: Places) -> dict[str, Any]:
     }
 
 
-def render_rule(rule: Rule) -> str:
+def render_rule(rule: Rule, width: int = WIDTH) -> str:
     """One rule for people: what it catches, why it matters, how to satisfy it, an example, where it comes from."""
+    width = _columns(width)
     stages = "every stage" if len(rule.stages) == 3 else f"stage {' and '.join(rule.stages)}"
-    lines = [f"{rule.id}  ({rule.severity.word}, {rule.area}, {stages})", "", rule.catches, ""]
+    lines = [f"{rule.id}  ({rule.severity.word}, {rule.area}, {stages})", ""]
+    lines += [*textwrap.wrap(rule.catches, width), ""]
     for label, text in (("Why", rule.why), ("Do", rule.satisfy)):
-        lines += textwrap.wrap(f"{label}: {text}", WIDTH, subsequent_indent="  ")
+        lines += textwrap.wrap(f"{label}: {text}", width, subsequent_indent="  ")
     lines += ["", "Example:", *(f"  {line}" for line in rule.example.splitlines()), ""]
-    return "\n".join([*lines, *textwrap.wrap(f"Source: {rule.source}", WIDTH, subsequent_indent="  ")])
+    return "\n".join([*lines, *textwrap.wrap(f"Source: {rule.source}", width, subsequent_indent="  ")])
 
 
 def rule_values(rule: Rule) -> dict[str, Any]:
@@ -249,6 +275,11 @@ def rule_values(rule: Rule) -> dict[str, Any]:
         "example": rule.example,
         "source": rule.source,
     }
+
+
+def rules_values(rules: Sequence[Rule]) -> dict[str, Any]:
+    """Every rule as plain values; keys are stable within RULES_SCHEMA."""
+    return {"schema": RULES_SCHEMA, "rules": [rule_values(rule) for rule in rules]}
 
 
 def render_rules_page(rules: Sequence[Rule]) -> str:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from clusterwright.cli.main import app
 from clusterwright.lib.errors import InvalidInput
+from clusterwright.review.rulebook import BY_ID
 
 EXAMPLE = str(Path(__file__).parents[3] / "examples" / "two-workers" / "cluster.yaml")
 DAY = ("--today", "2026-11-30")
@@ -66,6 +67,33 @@ def test_explain_prints_one_rule_or_all() -> None:
     assert "Why: A cache may be emptied" in run("explain", "cache-only-copy")[1]
     assert json.loads(run("explain", "cache-only-copy", "--format", "json")[1])["area"] == "storage"
     assert len(run("explain")[1].splitlines()) > 200
+
+
+def test_explain_without_a_rule_gives_all_rules_as_json() -> None:
+    code, output = run("explain", "--format", "json")
+    values = json.loads(output)
+    assert code == 0
+    assert values["schema"] == "clusterwright/rules/v1"
+    assert len(values["rules"]) == len(run("explain")[1].splitlines())
+    assert json.loads(run("explain", "cache-only-copy", "--format", "json")[1]) in values["rules"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_text_keeps_to_the_columns_of_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for arguments in (("review", EXAMPLE, *DAY, "--all", "--set", "fabric="), ("explain", "cache-only-copy")):
+        lines = run(*arguments)[1].splitlines()
+        example = {*BY_ID["cache-only-copy"].example.splitlines()}
+        assert [
+            line for line in lines if len(line) > width and " " in line.strip() and line.strip() not in example
+        ] == []
+
+
+def test_a_terminal_narrower_than_60_columns_gets_60(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    narrow = run("review", EXAMPLE, *DAY)[1]
+    monkeypatch.setenv("COLUMNS", "60")
+    assert narrow == run("review", EXAMPLE, *DAY)[1]
 
 
 def test_a_wrong_rule_names_the_nearest() -> None:

@@ -9,6 +9,7 @@ from builders.reviews import document, review
 from clusterwright.report.reviews import (
     FIRST,
     SCHEMA,
+    _cut,
     render_review,
     render_rule,
     render_rules_page,
@@ -86,9 +87,23 @@ def test_an_undecided_finding_is_called_so() -> None:
     assert "undecided error vbios-below-driver" in text("pools.gpu.hardware.vbios=", whole=True)
 
 
-def test_lines_are_short_unless_they_quote_the_file() -> None:
+def test_lines_fit_whether_or_not_they_quote_the_file() -> None:
     page = text("access=", whole=True)
-    assert all(len(line) <= 118 or " | " in line for line in page.splitlines())
+    assert all(len(line) <= 120 for line in page.splitlines())
+
+
+def test_findings_at_one_place_quote_its_line_once() -> None:
+    page = text("workloads.chat.serve.in_p95=", "workloads.chat.serve.out_p95=", whole=True)
+    block = page[page.index("error lengths-without-distribution ×2") :].split("\n\n")[0].splitlines()
+    assert [line.strip()[0] for line in block[1:]] == ["c", "c", "4", "|", "d"]
+
+
+def test_a_cut_line_keeps_its_caret_under_the_same_character() -> None:
+    source = "abcdefghij" * 20
+    for column in (1, 40, 100, 199, 200):
+        part, at = _cut(source, column, 50)
+        assert len(part) <= 50
+        assert part[at - 1] in (source[column - 1], "…")
 
 
 def test_a_long_source_line_is_cut_around_its_place() -> None:
@@ -179,4 +194,5 @@ def test_what_is_missing_altogether_names_its_path_and_quotes_no_line() -> None:
     page = text("fabric=", whole=True)
     block = page[page.index("error network-missing") :].splitlines()[1:3]
     assert block[0].startswith("  cluster.yaml:1:1: the file declares no network, and nothing about addresses")
-    assert block[1] == "    [fabric]"
+    assert block[0].endswith("[fabric]")
+    assert block[1].startswith("  do: ")
