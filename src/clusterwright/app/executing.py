@@ -18,6 +18,7 @@ from clusterwright.app.stages import (
     probe_command,
     probe_spec,
     task_groups,
+    tell_up,
     why_waiting,
 )
 from clusterwright.judging.executing import JobReport, Report, compare_execution, parse_report
@@ -35,7 +36,7 @@ def rehearse_execution(stage: Stage) -> Rehearsal:
     release = stage.directory / "release"
     stores = _make_stores(stage)
     with start_cluster(stage.directory / "state", stage.nodes, tree=stage.tree, restart_agents=False) as cluster:
-        stage.tell(f"{len(stage.nodes)} virtual nodes are up")
+        tell_up(stage)
         jobs = dict[str, JobId]()
         found = dict[str, JobReport]()
         for job in sorted(stage.expectation.jobs, key=lambda j: -j.priority):

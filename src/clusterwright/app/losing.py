@@ -24,6 +24,7 @@ from clusterwright.app.stages import (
     probe_command,
     probe_spec,
     task_groups,
+    tell_up,
     why_waiting,
 )
 from clusterwright.app.trainings import read_final, said, step_log
@@ -98,7 +99,7 @@ def rehearse_loss(architecture: Architecture, stage: Stage) -> Rehearsal:
     began_s = time.time()
     state = stage.directory / "state"
     with start_cluster(state, stage.nodes, tree=stage.tree, restart_agents=False) as cluster:
-        stage.tell(f"{len(stage.nodes)} virtual nodes are up")
+        tell_up(stage)
         scene = _Scene(cluster, stage, architecture, job, promise, began_s)
         early = _set_up(scene)
         if early:

@@ -66,6 +66,12 @@ def virtual_nodes(architecture: Architecture, plan: Plan) -> tuple[NodeSpec, ...
     )
 
 
+def tell_up(stage: Stage) -> None:
+    """Say that the cluster of a rehearsal is up."""
+    count = len(stage.nodes)
+    stage.tell(f"{count} virtual node{'s are' if count != 1 else ' is'} up")
+
+
 def probe_command(name: str, *arguments: str) -> tuple[str, ...]:
     """The command line of a probe, in this Python and not in what lies in the working directory."""
     return (sys.executable, "-P", "-m", f"clusterwright.probes.{name}", *arguments)

@@ -33,7 +33,8 @@ def _summary(seen: LossObservation, readings: Sequence[Reading]) -> str:
     text = f"noticed in {times['detection_time']}, "
     if seen.runs_on:
         runs, there = seen.replicas
-        return text + f"{runs} of {there} replicas run on and carry the load as planned; {seen.job} {seen.waits}"
+        on = "runs on and carries" if runs == 1 else "run on and carry"
+        return text + f"{runs} of {there} replicas {on} the load as planned; {seen.job} {seen.waits}"
     text += f"working again after {times['recovery_time']}"
     if "lost_work" in times:
         text += f", {times['lost_work']} of work done again with checkpoints every {seen.interval_s:g} s here"
@@ -82,8 +83,8 @@ def tell_loss(
 
 def _is_told(event: Event) -> bool:
     """Not the moment in which jobs wait for each other so that they are queued again together."""
-    only_held = {b["kind"] for b in event.data.get("blockers", ())} == {BlockerKind.HELD}
-    return event.kind in _TOLD and not only_held
+    held = any(b["kind"] == BlockerKind.HELD for b in event.data.get("blockers", ()))
+    return event.kind in _TOLD and not held
 
 
 def _kind(seen: LossObservation, event: Event) -> MomentKind:

@@ -159,7 +159,8 @@ def _checks(seen: LossObservation) -> Iterator[Check]:
     detected = "yes" if seen.detected_at_s is not None else "no"
     yield Check("loss noticed", expected, detected, seen.detected_at_s is not None)
     if seen.runs_on and seen.promise is not None:
-        needed = f"{seen.promise.needed} replicas, which carry the load"
+        count = seen.promise.needed
+        needed = f"{count} replicas, which carry the load" if count != 1 else "1 replica, which carries the load"
         yield Check("service runs on", needed, f"{seen.replicas[0]} of {seen.replicas[1]} run", holds=True)
         yield from _check_neighbours(seen)
         return

@@ -297,7 +297,7 @@ def test_a_service_runs_on_where_the_plan_said_that_a_replica_waits() -> None:
     promise = Promise("chat", "n1", 1, 1, 2, "without n1 1 replica runs on, 1 carries the load; 1 waits")
     found = conclude_loss("worker-loss", replace(lost, promise=promise), ())
     assert found.outcome is RehearsalOutcome.PASSED
-    assert "1 of 2 replicas run on and carry the load as planned; chat-0 waits for" in found.reason
+    assert "1 of 2 replicas runs on and carries the load as planned; chat-0 waits for" in found.reason
     assert "recovery_time" not in {r.metric for r in found.readings}
     for other in (None, replace(promise, needed=2), replace(promise, again=2)):
         found = conclude_loss("worker-loss", replace(lost, promise=other), ())
@@ -328,7 +328,7 @@ def test_the_timeline_has_kinds_and_leaves_out_what_is_only_the_rehearsals_own()
         event(100.0, "admitted", "2", why="4 GPUs on 1 node"),
         event(100.0, "admitted", "1"),
         event(126.0, "node_lost", node="n1"),
-        event(126.2, "blocked_by", "2", blockers=[{"kind": "HELD", "message": "held"}]),
+        event(126.2, "blocked_by", "2", blockers=[{"kind": k, "message": "held"} for k in ("HELD", "HARDWARE_WAIT")]),
         event(126.3, "blocked_by", "2", blockers=[{"kind": "HARDWARE_WAIT", "message": "0 free"}]),
     )
     told = tell_loss(SEEN, events, {JobId("1"): "chat-0", JobId("2"): "tune"}, 90.0)

@@ -92,7 +92,7 @@ def _readings(rehearsal: Rehearsal, verdicts: Sequence[Verdict]) -> Html:
     rows = (
         (
             metric_words(r.metric),
-            (value_words(r.value), " ", origin_badge(Origin.REHEARSED)),
+            (value_words(r.value), " ", origin_badge(Origin.REHEARSED), _conditions(r)),
             _targets(rehearsal, r, verdicts),
         )
         for r in rehearsal.readings
@@ -103,6 +103,12 @@ def _readings(rehearsal: Rehearsal, verdicts: Sequence[Verdict]) -> Html:
         caption="Rehearsed beside the declared targets: a time on virtual nodes neither meets nor misses one",
         cls="stack",
     )
+
+
+def _conditions(reading: Reading) -> Child:
+    """What the value depends on in the rehearsal, so that nobody takes it for the declared setting."""
+    said = ", ".join(f"{name} {text}" for name, text in reading.conditions)
+    return h("p", f"here: {said}", cls="soft small") if said else None
 
 
 def _targets(rehearsal: Rehearsal, reading: Reading, verdicts: Sequence[Verdict]) -> Child:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from builders.pages import Node, parse_page
 from builders.proofs import example_proof, worker_loss
+from clusterwright.lib.quantities import Quantity
 from clusterwright.model.evidence import Check, Moment, MomentKind, Reading, Rehearsal, RehearsalOutcome
 from clusterwright.report.html.rehearsals import render_rehearsals
 from clusterwright.report.html.timelines import render_timeline
@@ -19,6 +20,12 @@ def test_times_stand_beside_their_targets() -> None:
     rows = [r.text for r in shown(worker_loss()).all("tr")]
     assert "detection time 2.1 s rehearsed ≤ 60 s declared finetune-detection" in rows
     assert "lost work 0.8 s rehearsed ≤ 30 min declared finetune-lost-work" in rows
+
+
+def test_a_time_says_what_it_depends_on_here() -> None:
+    lost = Reading("lost_work", Quantity(0.8, (("s", 1),), "800 ms"), (("checkpoints every", "1 s"),))
+    rows = [r.text for r in shown(replace(worker_loss(), readings=(lost,))).all("tr")]
+    assert "lost work 800 ms rehearsed here: checkpoints every 1 s ≤ 30 min declared finetune-lost-work" in rows
 
 
 def test_targets_of_another_workload_are_not_shown() -> None:
