@@ -88,7 +88,7 @@ def test_the_explanation_names_value_origin_and_source_once() -> None:
     both = derive("both", "s", "a + b", lambda a, b: a + b, time, time)
     lines = explain_lines(both)
     assert lines[0] == "both = 12 s [declared] = a + b"
-    assert lines[1] == "  time = 6 s [declared] = size ÷ read  band ×0.8–×1.25"
+    assert lines[1] == "  time = 6 s [declared] = size ÷ read  band ×0.8 to ×1.25"
     assert lines[2] == "    size = 120 GB [declared] cluster.yaml:9:5"
     assert lines[4].endswith("(see above)")
     assert len(lines) == 5

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from builders.reviews import TODAY, catalogue, findings, review
-from clusterwright.model.findings import Stage
+from clusterwright.model.findings import AREAS, Stage
 from clusterwright.model.parsing import parse_architecture
 from clusterwright.model.sources import Source
 from clusterwright.plan.planning import plan_architecture
@@ -145,3 +145,8 @@ def test_one_gpu_pool_needs_no_naming() -> None:
 def test_a_store_with_price_and_capacity_says_what_it_costs(changes: tuple[str, ...], says: str | None) -> None:
     said = [f.message for f in findings("cost-left-out", *changes)]
     assert (says in said[0]) if says else not said
+
+
+def test_a_file_without_owners_names_every_area_that_has_none() -> None:
+    (found,) = findings("owner-missing", "owners=")
+    assert all(area in found.message for area in AREAS)

@@ -26,7 +26,7 @@ _TABLE = RuleTable("workload")
 def owner_missing(subject: Subject) -> Iterator[Hit]:
     """A readiness area has no owner."""
     if asked_as_a_whole(subject, "owners"):
-        yield Hit("owners", f"the file names no owner for any of the {len(AREAS)} areas")
+        yield Hit("owners", f"the file names no owner of {', '.join(AREAS[:-1])} and {AREAS[-1]}")
         return
     for area in AREAS:
         if not subject.architecture.owners.of(area):
