@@ -7,12 +7,26 @@ group. NODE_RANK is GROUP_RANK under the name that launch scripts use.
 
 On a virtual node CUDA_VISIBLE_DEVICES is `VIRTUAL-0,…`: CUDA ignores everything from the first unknown id on, so a task
 on virtual GPUs cannot touch a real one of this machine by accident.
+
+Below both lies a small base of the shell that ran `cw up`: what a program needs to find its user, its language and its
+clock. Nothing else of that shell reaches a job: a secret or a library path there is not for everybody who submits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from clusterwright.engines.local.layout import TAG, attempt_tag
 from clusterwright.model.jobs import Attempt, Job, RankRun, TaskGroup
+
+#: What POSIX (Base Definitions, chapter 8, 'Environment Variables') says every program may look at, and `LC_…`.
+BASE: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
+
+
+def base_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """What ranks get of the environment that the agent itself was started with."""
+    return {k: v for k, v in inherited.items() if k in BASE or k.startswith("LC_")}
 
 
 def rank_environment(cluster: str, job: Job, attempt: Attempt, rank: RankRun, *, virtual: bool) -> dict[str, str]:

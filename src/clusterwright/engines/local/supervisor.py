@@ -12,7 +12,7 @@ import ctypes
 import fcntl
 import logging
 import os
-import select
+import selectors
 import signal
 import time
 import uuid
@@ -185,10 +185,13 @@ class Supervisor:
                 pass
 
     def _wait(self, wakeup: int) -> None:
-        watched = [wakeup] if self._lifeline is None else [wakeup, self._lifeline]
         now = time.monotonic()
         due = [c.due - now for c in (self._plane, *self._agents) if c.identity is None and c.keep]
-        ready, _, _ = select.select(watched, [], [], max(0.0, min([LOOK_S, *due])))
+        with selectors.DefaultSelector() as events:
+            for fd in (wakeup, self._lifeline):
+                if fd is not None:
+                    events.register(fd, selectors.EVENT_READ)
+            ready = [key.fd for key, _ in events.select(max(0.0, min([LOOK_S, *due])))]
         if wakeup in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(wakeup, 4096)
