@@ -10,15 +10,13 @@ import traceback
 from collections.abc import Callable
 from typing import Final
 
-from clusterwright.lib.errors import ClusterwrightError, Interrupted, Unavailable
+from clusterwright.app.extras import missing_extra
+from clusterwright.lib.errors import ClusterwrightError, Interrupted
 
 #: EX_SOFTWARE of BSD sysexits.h: a bug of ours, never to be taken for "a requirement fails" (1).
 BUG: Final = 70
 INTERRUPTED: Final = 130
 INVALID: Final = 2
-
-#: Modules of optional extras → the extra that brings them.
-_EXTRAS: Final = {"sqlalchemy": "local", "pynvml": "local"}
 
 
 def guard(command: Callable[[], object], show: Callable[[ClusterwrightError], None]) -> int:
@@ -35,10 +33,10 @@ def guard(command: Callable[[], object], show: Callable[[ClusterwrightError], No
         show(error)
         return INVALID
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        extra = missing_extra(error.name or "")
         if extra is None:
             return _report_bug()
-        show(Unavailable(f"this needs the extra '{extra}': pip install 'clusterwright[{extra}]'"))
+        show(extra)
         return INVALID
     except BrokenPipeError:
         # The reader of our output went away (`cw plan FILE | head`): leave quietly, as other tools do.

@@ -9,11 +9,12 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from clusterwright.app.extras import require_engine
 from clusterwright.app.wiring import child_command
 from clusterwright.engines.local.client import LocalEngine
 from clusterwright.engines.local.configs import (
@@ -32,6 +33,8 @@ from clusterwright.queueing.quotas import QueueTree
 
 #: How long a start may take until every agent has reported; a cold start of Python on a busy machine included.
 START_S: Final = 60.0
+#: How often somebody who waits for the end is told that it is waited for.
+TELL_S: Final = 5.0
 #: Grace for jobs that run when a cluster is stopped, at most their own.
 STOP_GRACE_S: Final = 10.0
 
@@ -119,8 +122,10 @@ def start_cluster(
 
     Raises:
         InvalidInput: on no or repeated nodes.
-        Unavailable: when a cluster is up there already, or an agent did not report in time.
+        Unavailable: when a cluster is up there already, or an agent did not report in time, or
+            the engine is not installed.
     """
+    require_engine()
     names = [n.name for n in nodes]
     if not names or len(set(names)) != len(names):
         raise InvalidInput("a cluster needs at least one node, and every node a name of its own")
@@ -147,8 +152,15 @@ def connect(state_dir: Path) -> LocalEngine:
     return LocalEngine(state_dir)
 
 
-def stop(state_dir: Path, *, grace_s: float = STOP_GRACE_S) -> bool:
+def stop(
+    state_dir: Path, *, grace_s: float = STOP_GRACE_S, progress: Callable[[str], None] = lambda line: None
+) -> bool:
     """End the cluster of a state directory, with or without its supervisor; False if there never was one.
+
+    Args:
+        state_dir: where it keeps its state; a full disk there is no hindrance.
+        grace_s: time for running jobs to end; where it cannot be written down for the supervisor, that gives its own.
+        progress: told from time to time what is waited for.
 
     Raises:
         Unavailable: when something could not be killed.
@@ -159,10 +171,13 @@ def stop(state_dir: Path, *, grace_s: float = STOP_GRACE_S) -> bool:
         return False
     supervisor = read_identity(layout, "supervisor")
     if supervisor is not None:
-        write_json(layout.stop_order, {"grace_s": grace_s})
+        with contextlib.suppress(OSError):
+            write_json(layout.stop_order, {"grace_s": grace_s})
         send_signal(supervisor, signal.SIGTERM)
-        _await_end(supervisor, grace_s + MARGIN_S + SWEEP_S)
-        send_signal(supervisor, signal.SIGKILL)
+        send_signal(supervisor, signal.SIGCONT)  # one that was stopped hears nothing else
+        _await_end(supervisor, grace_s + MARGIN_S + SWEEP_S, progress)
+        if send_signal(supervisor, signal.SIGKILL):
+            progress(f"killed the supervisor (pid {supervisor.pid}), which did not end; ending the rest without it")
         _await_end(supervisor, 5.0)
     if not stop_cluster(layout, cluster, grace_s):
         raise Unavailable(
@@ -257,9 +272,12 @@ def _await_agents(handle: ClusterHandle, layout: Layout, timeout_s: float) -> No
         time.sleep(0.02)
 
 
-def _await_end(identity: Identity, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while alive(identity) and time.monotonic() < deadline:
+def _await_end(identity: Identity, timeout_s: float, progress: Callable[[str], None] = lambda line: None) -> None:
+    began = told = time.monotonic()
+    while alive(identity) and (now := time.monotonic()) < began + timeout_s:
+        if now > told + TELL_S:
+            told, left_s = now, began + timeout_s - now
+            progress(f"waiting for the supervisor (pid {identity.pid}) to end the cluster; {left_s:.0f} s at most")
         time.sleep(0.01)
     _reap(identity)
 
