@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "queue": ("running", "queue", "List jobs, with the reason for whatever waits."),
         "logs": ("running", "logs", "Print the output of a job's ranks."),
         "cancel": ("running", "cancel", "Stop a job and all its processes."),
+        "release": ("running", "release", "Let a held job start."),
     },
 }
 _TABLE: Final = {name: entry for group in COMMANDS.values() for name, entry in group.items()}

@@ -1,4 +1,4 @@
-"""`cw up|down|nodes|submit|queue|logs|cancel`: the embedded engine."""
+"""`cw up|down|nodes|submit|queue|logs|cancel|release`: the embedded engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clusterwright.cli.output import Exit, Format, note, say, say_json
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.lib.hostlists import HostlistError, expand
 from clusterwright.lib.quantities import UnitError, parse_kind
-from clusterwright.model.jobs import Job, JobId, JobSpec, JobState, LogLine, TaskGroup
+from clusterwright.model.jobs import MAX_GPUS, MAX_RANKS, Job, JobId, JobSpec, JobState, LogLine, TaskGroup
 from clusterwright.report.queues import job_values, node_values, render_jobs, render_nodes
 
 #: Variables of the submitting shell without which a program is not found; everything else is asked for by --env.
@@ -47,7 +47,7 @@ def up(
     nodes: Annotated[
         str | None, typer.Option("--nodes", metavar="HOSTLIST", help='Virtual nodes instead of a file: "n[1-2]".')
     ] = None,
-    gpus: Annotated[int, typer.Option("--gpus", min=0, help="GPUs of each node given by --nodes.")] = 8,
+    gpus: Annotated[int, typer.Option("--gpus", min=0, max=MAX_GPUS, help="GPUs of each node given by --nodes.")] = 8,
     gpu_model: Annotated[str, typer.Option("--gpu-model", help="Their model, as jobs may ask for it.")] = "",
     virtual: Annotated[bool, typer.Option("--virtual", help="Never use real GPUs for the nodes of a file.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is up; `cw down` ends it.")] = False,
@@ -104,7 +104,7 @@ def down(
     Running jobs get SIGTERM, the grace, SIGKILL, and are queued for the next start. Doing it twice is fine.
     """
     directory = state or default_state_dir()
-    if stop(directory, grace_s=_seconds(grace, "--grace")):
+    if stop(directory, grace_s=_seconds(grace, "--grace"), progress=note):
         note(f"cluster in {directory} ended; no process is left")
     else:
         note(f"no cluster was ever started in {directory}; nothing to do")
@@ -123,12 +123,16 @@ def submit(
     command: Annotated[
         list[str], typer.Argument(help="After `--`: program and arguments, run as they are and never by a shell.")
     ],
-    gpus: Annotated[int, typer.Option("--gpus", min=0, help="GPUs on each node; one process per GPU.")] = 1,
+    gpus: Annotated[
+        int, typer.Option("--gpus", min=0, max=MAX_GPUS, help="GPUs on each node; one process per GPU.")
+    ] = 1,
     count: Annotated[int, typer.Option("--nodes", min=1, help="Nodes of the gang: all or nothing.")] = 1,
     least: Annotated[
         int | None, typer.Option("--nodes-min", min=1, help="Start with any number of nodes from here to --nodes.")
     ] = None,
-    ranks: Annotated[int | None, typer.Option("--ranks-per-node", min=1, help="Instead of one per GPU.")] = None,
+    ranks: Annotated[
+        int | None, typer.Option("--ranks-per-node", min=1, max=MAX_RANKS, help="Processes, instead of one per GPU.")
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Else the name of the program.")] = None,
     queue: Annotated[str, typer.Option("--queue", help="One of the declared queues.")] = "default",
     priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
@@ -158,7 +162,8 @@ def submit(
 
     Each process gets torchrun's environment (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT, …), the GPUs of
     its node in CUDA_VISIBLE_DEVICES, and CLUSTERWRIGHT_CHECKPOINT_DIR. A job whose node is lost starts again on what is
-    left, when every process of the old attempt is gone.
+    left, when every process of the old attempt is gone; one that loses a node ten times in a row before every process
+    runs is held until `cw release`.
     """
     group = TaskGroup(tuple(command), count, gpus, ranks=ranks, min_count=least, spread=True)
     spec = JobSpec(
@@ -240,6 +245,19 @@ def cancel(
         engine.cancel(job.id)
     for job in found if wait else []:
         note(f"job {job.id} {engine.wait(job.id, timeout_s=float('inf')).state}")
+
+
+def release(
+    jobs: Annotated[list[str], typer.Argument(help="Numbers of jobs.")],
+    state: State = None,
+) -> None:
+    """Let held jobs start: a job is held when attempt after attempt lost a node before every process ran."""
+    engine = connect(state or default_state_dir())
+    found = [engine.job(JobId(j)) for j in jobs]
+    for job in found:
+        if not job.held or job.state.final:
+            note(f"job {job.id} is not held ({job.state})")
+    engine.release(*(j.id for j in found))
 
 
 def _stay(handle: ClusterHandle) -> None:

@@ -25,6 +25,14 @@ DEFAULT_GRACE_S: Final = 30.0
 DEFAULT_BACKOFF_S: Final = 10.0
 #: Longest such delay; Kubernetes Job caps it at six minutes.
 MAX_BACKOFF_S: Final = 360.0
+#: Attempts in a row that may lose a node before every rank runs; then the job is held, as Slurm requeues a job whose
+#: launch failed in the held state ("launch failed requeued held"). The number is a choice: ten agents in a row that die
+#: in the seconds of a start do not do so by chance.
+MAX_LOST_STARTS: Final = 10
+#: Most GPUs of one node or task: far beyond any machine (HGX: 8, DGX-2: 16); a guard against a mistyped number.
+MAX_GPUS: Final = 1024
+#: Most ranks of one task: above the 768 hardware threads of the largest two-socket server (2 × AMD EPYC 9965).
+MAX_RANKS: Final = 1024
 
 
 class JobState(StrEnum):
@@ -135,8 +143,8 @@ class NodeSpec:
     def __post_init__(self) -> None:
         if not self.name or "/" in self.name or "\0" in self.name or self.name in (".", ".."):
             raise InvalidInput(f"node name {self.name!r}: must be a host name without '/'")
-        if self.gpus < 0:
-            raise InvalidInput(f"node {self.name}: gpus is {self.gpus}, must be 0 or more")
+        if not 0 <= self.gpus <= MAX_GPUS:
+            raise InvalidInput(f"node {self.name}: gpus is {self.gpus}, must be from 0 to {MAX_GPUS}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +153,8 @@ class TaskGroup:
 
     Args:
         argv: program and arguments, run as they are, never by a shell.
-        ranks: processes per task; unset means one per GPU, at least one.
+        gpus: of one node, at most `MAX_GPUS`.
+        ranks: processes per task, at most `MAX_RANKS`; unset means one per GPU, at least one.
         min_count: the gang starts with any number of tasks from here to `count`; unset means all or nothing.
         spread: every task on a node of its own.
         env: environment for this group, over the job's.
@@ -179,10 +188,10 @@ class TaskGroup:
             found.append(f"{where}: an argument contains a NUL byte")
         if self.count < 1:
             found.append(f"{where}: count is {self.count}, must be 1 or more")
-        if self.gpus < 0:
-            found.append(f"{where}: gpus is {self.gpus}, must be 0 or more")
-        if self.ranks is not None and self.ranks < 1:
-            found.append(f"{where}: ranks is {self.ranks}, must be 1 or more")
+        if not 0 <= self.gpus <= MAX_GPUS:
+            found.append(f"{where}: gpus is {self.gpus}, must be from 0 to {MAX_GPUS}")
+        if self.ranks is not None and not 1 <= self.ranks <= MAX_RANKS:
+            found.append(f"{where}: ranks is {self.ranks}, must be from 1 to {MAX_RANKS}")
         if self.min_count is not None and not 1 <= self.min_count <= self.count:
             found.append(f"{where}: minimum is {self.min_count}, must be from 1 to {self.count}")
         return found + _env_problems(where, self.env)
@@ -200,7 +209,8 @@ class JobSpec:
         checkpoint_dir: where the job keeps checkpoints and the engine its epoch file; unset means a directory in the
             engine's state. Two jobs never run at once in one checkpoint directory.
         max_restarts: how often a failing task is tried again (torchrun's default is 0, too); attempts that end
-            because a node was lost are not counted.
+            because a node was lost are not counted. After `MAX_LOST_STARTS` of these in a row that did not even come to
+            run the job is held.
         time_limit_s: per attempt, from the moment every rank runs.
         grace_s: time between SIGTERM and SIGKILL on cancel, time limit and preemption.
 
@@ -371,7 +381,10 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as the engine knows it; `queued_at_s` is submission or last eviction, which is the age in the order."""
+    """A job as the engine knows it; `queued_at_s` is submission or last eviction, which is the age in the order.
+
+    `held_why` is why the engine holds it; empty where its owner does.
+    """
 
     id: JobId
     spec: JobSpec
@@ -381,6 +394,7 @@ class Job:
     queued_at_s: float
     token: str = ""
     held: bool = False
+    held_why: str = ""
     not_before_s: float = 0.0
     restarts: int = 0
     cancelling: bool = False
@@ -394,6 +408,16 @@ class Job:
     def attempt(self) -> Attempt | None:
         """The latest attempt, if any was made."""
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def lost_starts(self) -> int:
+        """How many of the latest attempts in a row lost a node before every rank ran."""
+        count = 0
+        for attempt in reversed(self.attempts):
+            if attempt.end is not AttemptEnd.NODE_LOST or attempt.started_at_s is not None:
+                break
+            count += 1
+        return count
 
     @property
     def active(self) -> Attempt | None:

@@ -21,7 +21,8 @@ def not_ready(job: Waiting, state: QueueState) -> tuple[Blocker, ...]:
     """Blockers that keep a job from being considered at all."""
     found = []
     if job.held:
-        found.append(_blocker(state, BlockerKind.HELD, "held by its owner", next_step="release it"))
+        step = f"`cw release {job.id}` lets it start"
+        found.append(_blocker(state, BlockerKind.HELD, job.held_why or "held by its owner", next_step=step))
     for gate, why in job.gates.items():
         found.append(_blocker(state, BlockerKind.GATED, f"waits for {gate}: {why}"))
     if state.tree.queues and job.queue not in state.tree.leaves:

@@ -30,6 +30,7 @@ class Waiting:
         exclude: nodes never used.
         avoid: nodes on which an attempt was lost and that came back: used only when the job could not fit on the
             other nodes that are up even if these were empty.
+        held_why: why the engine holds it; empty where its owner does.
         gates: names of what must be released first, with an explanation.
     """
 
@@ -42,6 +43,7 @@ class Waiting:
     exclude: frozenset[str] = frozenset()
     avoid: frozenset[str] = frozenset()
     held: bool = False
+    held_why: str = ""
     gates: Mapping[str, str] = field(default_factory=dict)
     not_before_s: float = 0.0
     restarts: int = 0

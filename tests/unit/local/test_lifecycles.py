@@ -10,6 +10,7 @@ import pytest
 from clusterwright.engines.local import lifecycles
 from clusterwright.engines.local.lifecycles import Action, Change, Started
 from clusterwright.model.jobs import (
+    MAX_LOST_STARTS,
     AgentIdentity,
     AttemptEnd,
     AttemptState,
@@ -184,6 +185,26 @@ def test_a_preempted_job_that_ends_with_0_on_sigterm_is_requeued_all_the_same() 
 def test_a_time_limit_ends_the_job_for_good() -> None:
     stopping = lifecycles.stop(running(), AttemptEnd.TIMEOUT, 3.0, "time limit of 1 s reached").job
     assert fenced(exits(stopping, r0=Exit(signal=15), r1=Exit(signal=15)).job).state is JobState.TIMEOUT
+
+
+def test_a_job_that_loses_its_node_at_every_start_is_held_and_after_release_may_try_as_often() -> None:
+    job, lost = admitted(), N2
+    for number in range(1, 2 * MAX_LOST_STARTS + 1):
+        change = lifecycles.on_fenced(lifecycles.on_node_lost(job, lost, "no heartbeat", 3.0).job, 4.0)
+        assert change.job.held == (number % MAX_LOST_STARTS == 0)
+        assert ("held" in [e.kind for e in change.events]) == change.job.held
+        if change.job.held:
+            assert f"{number} attempts in a row lost a node before every rank ran" in change.job.held_why
+            assert "node n2 lost: no heartbeat" in change.job.held_why
+        waiting = replace(change.job, held=False, held_why="")
+        job = lifecycles.begin(
+            waiting, TASKS, agents=(N1, lost), flavor="h100", epoch=8, port=4000, why="fits", now_s=5.0
+        ).job
+
+
+def test_a_loss_while_it_runs_starts_the_count_anew() -> None:
+    assert fenced(lifecycles.on_node_lost(running(), N2, "gone", 3.0).job).lost_starts == 0
+    assert fenced(lifecycles.on_node_lost(admitted(), N2, "gone", 3.0).job).lost_starts == 1
 
 
 def test_a_node_lost_while_stopping_does_not_change_why_it_stopped() -> None:

@@ -180,7 +180,7 @@ class ControlPlane:
         """Hold jobs back or release them, all before the next decision; what runs goes on."""
         now, kind = self.clock.now_s(), "held" if held else "released"
         changed = [j for j in jobs if j.held != held]
-        self.commit(*(Change(replace(j, held=held), (NewEvent(kind, now, j.id),)) for j in changed))
+        self.commit(*(Change(replace(j, held=held, held_why=""), (NewEvent(kind, now, j.id),)) for j in changed))
         if changed:
             self.schedule()
 

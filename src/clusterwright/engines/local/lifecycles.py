@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from clusterwright.model.jobs import (
     MAX_BACKOFF_S,
+    MAX_LOST_STARTS,
     AgentIdentity,
     Attempt,
     AttemptEnd,
@@ -290,7 +291,7 @@ def _after(job: Job, attempt: Attempt, now_s: float) -> Change:
     if job.cancelling or end is AttemptEnd.CANCELLED:
         return _ended(job, JobState.CANCELLED, None, "cancelled by its owner", now_s)
     if end in _REQUEUED:
-        return _requeue(job, attempt, now_s, wait_s=0.0, counted=False)
+        return _hold_if_hopeless(_requeue(job, attempt, now_s, wait_s=0.0, counted=False), now_s)
     wait_s = min(job.spec.backoff_s * 2**job.restarts, MAX_BACKOFF_S)
     return _requeue(job, attempt, now_s, wait_s=wait_s, counted=True)
 
@@ -307,6 +308,16 @@ def _requeue(job: Job, attempt: Attempt, now_s: float, *, wait_s: float, counted
     )
     data = {"end": attempt.end, "cause": attempt.cause, "detail": attempt.detail, "wait_s": wait_s}
     return Change(job, (_event("requeued", job, attempt, now_s, **data),))
+
+
+def _hold_if_hopeless(change: Change, now_s: float) -> Change:
+    """A job that loses its nodes whenever it starts does not go on doing so for ever; released, it may try as often."""
+    job = change.job
+    if job.held or not job.lost_starts or job.lost_starts % MAX_LOST_STARTS:
+        return change
+    why = f"{job.lost_starts} attempts in a row lost a node before every rank ran, the last one: {job.detail}"
+    held = NewEvent("held", now_s, job.id, data={"why": why})
+    return then(change, Change(replace(job, held=True, held_why=why), (held,)))
 
 
 def _ended(job: Job, state: JobState, cause: Cause | None, detail: str, now_s: float) -> Change:

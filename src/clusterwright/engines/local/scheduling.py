@@ -68,6 +68,7 @@ def _waiting(job: Job, gates: Mapping[str, str], nodes: Iterable[str]) -> Waitin
         exclude=frozenset(job.spec.exclude).union(n for n in nodes if first and n not in first),
         avoid=frozenset(e.node for e in job.exclusions),
         held=job.held,
+        held_why=job.held_why,
         gates=gates,
         not_before_s=job.not_before_s,
         restarts=job.restarts,
