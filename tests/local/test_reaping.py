@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from clusterwright.engines.local import fences, reaping, shim
+from clusterwright.engines.local.fences import Owner
 from clusterwright.engines.local.identities import Identity, alive, read_stat, send_signal
 from clusterwright.engines.local.layout import SHIM, TAG
 from clusterwright.engines.local.reaping import Quarry
@@ -42,10 +43,20 @@ def start_shim(directory: Path, tag: str, *argv: str, epoch: int = 1) -> tuple[s
     read_end, write_end = os.pipe()
     fence = str(fences.fence_path(str(directory)))
     command = [*SPAWN, shim.__file__, str(epoch), fence, str(directory), str(write_end), str(directory), "--", *argv]
-    environment = {**os.environ, TAG: f"{tag}0", SHIM: "1", "CLUSTERWRIGHT_EPOCH": str(epoch), "RANK": "0"}
+    environment = {
+        **os.environ,
+        TAG: f"{tag}job/1/{epoch}/0",
+        SHIM: "1",
+        "CLUSTERWRIGHT_EPOCH": str(epoch),
+        "RANK": "0",
+    }
     process = subprocess.Popen(command, env=environment, pass_fds=[write_end], start_new_session=True)
     os.close(write_end)
     return process, read_end
+
+
+def owner(tag: str, job: str = "1") -> Owner:
+    return Owner(tag.split("/")[0], job)
 
 
 def heard(read_end: int) -> str:
@@ -54,7 +65,7 @@ def heard(read_end: int) -> str:
 
 
 def test_everything_a_shim_started_is_found_and_killed(tmp_path: Path, tag: str) -> None:
-    fences.open_epoch(str(tmp_path), 1)
+    fences.open_epoch(str(tmp_path), owner(tag), 1)
     exclusive = tmp_path / "exclusive"
     process, _ = start_shim(tmp_path, tag, *SPAWN, str(HYDRA), str(exclusive), str(tmp_path / "stop"))
     kinds = {"main", "session", "daemon", "nameless"}
@@ -80,12 +91,12 @@ while True:
 
 
 def test_nothing_escapes_that_starts_while_it_is_being_killed(tmp_path: Path, tag: str) -> None:
-    fences.open_epoch(str(tmp_path), 1)
-    for attempt in range(5):
+    for _ in range(5):
+        epoch = fences.open_epoch(str(tmp_path), owner(tag), 1)
         mark = f"0.{uuid.uuid4().int}"  # sleep adds its arguments up, so that it can carry a mark
-        process, _ = start_shim(tmp_path, f"{tag}{attempt}/", *SPAWN, "-c", SPAWNER, mark)
+        process, _ = start_shim(tmp_path, tag, *SPAWN, "-c", SPAWNER, mark, epoch=epoch)
         within(20, lambda mark=mark: len(processes_naming(mark)) > 20, "many children")
-        assert reaping.kill_all(Quarry((f"{tag}{attempt}/",)), timeout_s=30)
+        assert reaping.kill_all(Quarry((f"{tag}job/1/{epoch}/",)), timeout_s=30)
         process.wait()
         escaped = processes_naming(mark)
         for pid in escaped:
@@ -94,7 +105,7 @@ def test_nothing_escapes_that_starts_while_it_is_being_killed(tmp_path: Path, ta
 
 
 def test_a_known_root_is_enough_where_tags_are_gone(tmp_path: Path, tag: str) -> None:
-    fences.open_epoch(str(tmp_path), 1)
+    fences.open_epoch(str(tmp_path), owner(tag), 1)
     process, _ = start_shim(tmp_path, tag, *SPAWN, "-c", "import time; time.sleep(600)")
     assert reaping.kill_all(Quarry(roots=frozenset({identity(process.pid)})), timeout_s=20)
     assert process.wait() == -signal.SIGKILL
@@ -152,14 +163,18 @@ def test_a_signal_never_reaches_a_reused_pid(tag: str) -> None:
 @pytest.mark.parametrize(
     ("prepare", "why"),
     [
-        (lambda d: None, "no epoch file"),
-        (lambda d: fences.open_epoch(d, 2), "says 2 open"),
-        (lambda d: (fences.open_epoch(d, 1), fences.close_epoch(d, 1)), "says 1 closed"),
+        (lambda d, o: None, "no epoch file"),
+        (lambda d, o: os.mkfifo(fences.fence_path(d)), "no epoch file"),
+        (lambda d, o: fences.open_epoch(d, o, 2), "says 2 open"),
+        (lambda d, o: (fences.open_epoch(d, o, 1), fences.stop_epoch(d, o)), "says 1 closing"),
+        (lambda d, o: (fences.open_epoch(d, o, 1), fences.close_epoch(d, o)), "says 1 closed"),
+        (lambda d, o: fences.open_epoch(d, Owner("other", "1"), 1), "says 1 open (job 1 of other)"),
+        (lambda d, o: fences.open_epoch(d, Owner(o.cluster, "2"), 1), "says 1 open (job 2"),
     ],
-    ids=["missing", "newer", "closed"],
+    ids=["missing", "pipe", "newer", "closing", "closed", "other cluster", "other job"],
 )
 def test_a_shim_refuses_an_epoch_that_is_over(tmp_path: Path, tag: str, prepare, why: str) -> None:  # type: ignore[no-untyped-def]
-    prepare(str(tmp_path))
+    prepare(str(tmp_path), owner(tag))
     process, pipe = start_shim(tmp_path, tag, "touch", str(tmp_path / "ran"))
     line = heard(pipe)
     assert line.startswith("error refused")
@@ -169,22 +184,12 @@ def test_a_shim_refuses_an_epoch_that_is_over(tmp_path: Path, tag: str, prepare,
     assert not (tmp_path / "ran").exists()
 
 
-def test_closing_an_older_epoch_leaves_a_newer_one_open(tmp_path: Path) -> None:
-    fences.open_epoch(str(tmp_path), 3)
-    fences.close_epoch(str(tmp_path), 2)
-    assert shim.read_fence(str(fences.fence_path(str(tmp_path)))) == (3, True)
-
-
-def test_closing_in_a_directory_that_is_gone_is_no_error(tmp_path: Path) -> None:
-    fences.close_epoch(str(tmp_path / "gone"), 2)
-
-
 @pytest.mark.parametrize(
     ("code", "line"),
     [("raise SystemExit(7)", "code 7"), ("import os; os.kill(os.getpid(), 9)", "signal 9"), ("pass", "code 0")],
 )
 def test_a_shim_records_how_its_rank_ended(tmp_path: Path, tag: str, code: str, line: str) -> None:
-    fences.open_epoch(str(tmp_path), 1)
+    fences.open_epoch(str(tmp_path), owner(tag), 1)
     process, pipe = start_shim(tmp_path, tag, *SPAWN, "-c", code)
     assert heard(pipe) == line
     process.wait()
@@ -192,7 +197,7 @@ def test_a_shim_records_how_its_rank_ended(tmp_path: Path, tag: str, code: str, 
 
 
 def test_a_shim_passes_signals_on_and_default_actions_are_restored(tmp_path: Path, tag: str) -> None:
-    fences.open_epoch(str(tmp_path), 1)
+    fences.open_epoch(str(tmp_path), owner(tag), 1)
     process, pipe = start_shim(tmp_path, tag, "sleep", "600")
     within(10, lambda: any(not f.shim for f in reaping.find(Quarry((tag,)))), "the rank")
     process.send_signal(signal.SIGTERM)
@@ -201,7 +206,7 @@ def test_a_shim_passes_signals_on_and_default_actions_are_restored(tmp_path: Pat
 
 
 def test_a_rank_dies_with_its_shim(tmp_path: Path, tag: str) -> None:
-    fences.open_epoch(str(tmp_path), 1)
+    fences.open_epoch(str(tmp_path), owner(tag), 1)
     process, _ = start_shim(tmp_path, tag, "sleep", "600")
     within(10, lambda: len(reaping.find(Quarry((tag,)))) == 2, "the rank")
     process.kill()

@@ -31,6 +31,8 @@ MAX_BACKOFF_S: Final = 360.0
 MAX_LOST_STARTS: Final = 10
 #: Most GPUs of one node or task: far beyond any machine (HGX: 8, DGX-2: 16); a guard against a mistyped number.
 MAX_GPUS: Final = 1024
+#: Most tasks of one group: four for each of the 256 nodes that one machine can play; a guard, too.
+MAX_TASKS: Final = 1024
 #: Most ranks of one task: above the 768 hardware threads of the largest two-socket server (2 × AMD EPYC 9965).
 MAX_RANKS: Final = 1024
 
@@ -69,7 +71,10 @@ class AttemptState(StrEnum):
 
 
 class AttemptEnd(StrEnum):
-    """Why an attempt ended; SHUTDOWN is `cw down`, which requeues the job without counting a restart."""
+    """Why an attempt ended; SHUTDOWN is `cw down`, which requeues the job without counting a restart.
+
+    BLOCKED: its checkpoint directory could not be used, so nothing was started; the job waits until it can.
+    """
 
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
@@ -78,6 +83,7 @@ class AttemptEnd(StrEnum):
     TIMEOUT = "TIMEOUT"
     PREEMPTED = "PREEMPTED"
     SHUTDOWN = "SHUTDOWN"
+    BLOCKED = "BLOCKED"
 
 
 class Cause(StrEnum):
@@ -153,6 +159,7 @@ class TaskGroup:
 
     Args:
         argv: program and arguments, run as they are, never by a shell.
+        count: tasks, at most `MAX_TASKS`.
         gpus: of one node, at most `MAX_GPUS`.
         ranks: processes per task, at most `MAX_RANKS`; unset means one per GPU, at least one.
         min_count: the gang starts with any number of tasks from here to `count`; unset means all or nothing.
@@ -186,8 +193,8 @@ class TaskGroup:
             found.append(f"{where}: no program given")
         if any("\0" in a for a in self.argv):
             found.append(f"{where}: an argument contains a NUL byte")
-        if self.count < 1:
-            found.append(f"{where}: count is {self.count}, must be 1 or more")
+        if not 1 <= self.count <= MAX_TASKS:
+            found.append(f"{where}: count is {self.count}, must be from 1 to {MAX_TASKS}")
         if not 0 <= self.gpus <= MAX_GPUS:
             found.append(f"{where}: gpus is {self.gpus}, must be from 0 to {MAX_GPUS}")
         if self.ranks is not None and not 1 <= self.ranks <= MAX_RANKS:
@@ -331,7 +338,12 @@ class AgentIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try of a job: where it ran, its processes, how and why it ended."""
+    """One try of a job: where it ran, its processes, how and why it ended.
+
+    Args:
+        epoch: provisional until `opened`; then above every epoch its checkpoint directory has seen.
+        opened: whether its epoch was opened; before that nothing of it is started.
+    """
 
     number: int
     epoch: int
@@ -350,6 +362,7 @@ class Attempt:
     cause: Cause | None = None
     detail: str = ""
     lost: tuple[AgentIdentity, ...] = ()
+    opened: bool = False
 
     @property
     def active(self) -> bool:

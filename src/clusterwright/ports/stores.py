@@ -30,7 +30,10 @@ class Snapshot:
 
 
 class Store(Protocol):
-    """Durable state. A commit is all or nothing and is on disk when it returns."""
+    """Durable state. A commit is all or nothing and is on disk when it returns.
+
+    Every operation raises Unavailable when the world does not let it happen, a full disk for example.
+    """
 
     def load(self) -> Snapshot:
         """What was last committed."""

@@ -6,21 +6,27 @@ PRAGMA synchronous). One writer at a time; the control plane holds its own lock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Table, create_engine, event, func, select
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import Attempt, Event, Job, JobId, Node
 from clusterwright.ports.stores import NewEvent, Snapshot
 from clusterwright.store import tables
+
+#: Free bytes below which a full disk is named as what to mend: SQLite's log grows up to about 4 MiB (PRAGMA
+#: wal_autocheckpoint: 1000 pages of 4 KiB).
+LITTLE: Final = 4 * 2**20
 
 _JOB = TypeAdapter(Job)
 _ATTEMPT = TypeAdapter(Attempt)
@@ -56,9 +62,17 @@ class SqliteStore:
         elif found != tables.SCHEMA_VERSION:
             raise InvalidInput(f"{self._path} has schema version {found}, this version reads {tables.SCHEMA_VERSION}")
 
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except OperationalError as error:  # SQLite result codes FULL, IOERR, CANTOPEN, READONLY, BUSY …
+            raise Unavailable(f"{self._path}: the state cannot be used: {error.orig}{_help(self._path)}") from error
+
     def load(self) -> Snapshot:
         """See `Store.load`."""
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             attempts: dict[str, list[Attempt]] = {}
             query = select(tables.attempts.c.job, tables.attempts.c.document)
             for job, document in connection.execute(query.order_by(tables.attempts.c.number)):
@@ -74,7 +88,7 @@ class SqliteStore:
     def commit(self, *, jobs: Sequence[Job] = (), nodes: Sequence[Node] = (), events: Sequence[NewEvent] = ()) -> int:
         """See `Store.commit`."""
         changed = [(j.id, a) for j in jobs for a in j.attempts if self._saved_attempts.get((j.id, a.number)) != a]
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             _upsert(connection, tables.jobs, [_job_row(j) for j in jobs])
             _upsert(connection, tables.attempts, [_attempt_row(j, a) for j, a in changed])
             _upsert(connection, tables.nodes, [_node_row(connection, n) for n in nodes])
@@ -86,7 +100,7 @@ class SqliteStore:
 
     def forget_nodes(self, names: Sequence[str]) -> None:
         """See `Store.forget_nodes`."""
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             connection.execute(tables.nodes.delete().where(tables.nodes.c.name.in_(names)))
 
     def events(self, after: int = 0, *, job: JobId | None = None, limit: int = 10_000) -> tuple[Event, ...]:
@@ -94,7 +108,7 @@ class SqliteStore:
         query = select(tables.events).where(tables.events.c.seq > after).order_by(tables.events.c.seq).limit(limit)
         if job is not None:
             query = query.where(tables.events.c.job == job)
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             return tuple(
                 Event(r.seq, r.at_s, r.kind, None if r.job is None else JobId(r.job), r.epoch, r.node, r.data)
                 for r in connection.execute(query)
@@ -103,6 +117,15 @@ class SqliteStore:
     def close(self) -> None:
         """See `Store.close`."""
         self._engine.dispose()
+
+
+def _help(path: Path) -> str:
+    """What to do where the disk is full: a commit needs a few pages and a little more for the log."""
+    with contextlib.suppress(OSError):
+        free = shutil.disk_usage(path.parent).free
+        if free < LITTLE:
+            return f" ({free} bytes are free in {path.parent}: free some space there; `cw down` works all the same)"
+    return ""
 
 
 def _set_pragmas(connection: Any, _record: object) -> None:

@@ -15,8 +15,11 @@ import pytest
 from clusterwright.engines.local import fences
 from clusterwright.engines.local.configs import ClusterConfig, read_config, write_config
 from clusterwright.engines.local.controlplane import ControlPlane, Link
+from clusterwright.engines.local.directories import Directories
+from clusterwright.engines.local.fences import Owner
 from clusterwright.engines.local.identities import read_stat
 from clusterwright.engines.local.layout import Layout
+from clusterwright.engines.local.shim import read_fence
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.jobs import (
     AttemptState,
@@ -78,6 +81,23 @@ class Time:
         return self.now
 
 
+class Inline(Directories):
+    """Reaches directories at once and in the same thread."""
+
+    async def run(self, directory: str, work: Callable[[], Any], timeout_s: float) -> Any:
+        return work()
+
+    def start(
+        self, directory: str, work: Callable[[], Any], timeout_s: float, done: Callable[[Any], None]
+    ) -> Callable[[], object]:
+        try:
+            outcome = work()
+        except OSError as error:
+            outcome = error
+        done(outcome)
+        return lambda: None
+
+
 class Scene:
     """One control plane, and the messages its agents get. Every incarnation of an agent is a process that sleeps."""
 
@@ -91,7 +111,7 @@ class Scene:
         self.plane = self.start()
 
     def start(self) -> ControlPlane:
-        self.plane = ControlPlane(self.layout, self.config, self.store, self.time)
+        self.plane = ControlPlane(self.layout, self.config, self.store, self.time, Inline())
         self.plane.recover()
         return self.plane
 
@@ -105,7 +125,8 @@ class Scene:
         return self.plane.on_hello({**message, "ranks": list(ranks)}, Link(boot, box.append, lambda: None))
 
     def submit(self, count: int = 1, gpus: int = 1, **more: Any) -> JobId:
-        return self.plane.submit(JobSpec("job", (TaskGroup(("p", "a b"), count, gpus),), **more), "")
+        spec = JobSpec("job", (TaskGroup(("p", "a b"), count, gpus),), **more)
+        return self.plane.submit(spec, "", spec.checkpoint_dir)
 
     def launched(self, node: str) -> list[dict[str, Any]]:
         return [r for m in self.sent.get(node, []) if m["type"] == "launch" for r in m["ranks"]]
@@ -153,7 +174,8 @@ def test_a_launch_is_ordered_once_the_epoch_is_open(stage: Stage) -> None:
     s.hello("n1")
     job = s.submit(gpus=2)
     first, second = s.launched("n1")
-    assert fences.newest_epoch(s.plane.jobs[job].checkpoint_dir) == 1
+    fence = read_fence(str(fences.fence_path(s.plane.jobs[job].checkpoint_dir)))
+    assert fence == (1, "open", "cluster", job)
     assert (first["argv"], first["env"]["CUDA_VISIBLE_DEVICES"]) == (["p", "a b"], "VIRTUAL-0,VIRTUAL-1")
     assert (first["env"]["LOCAL_RANK"], second["env"]["LOCAL_RANK"]) == ("0", "1")
 
@@ -298,20 +320,13 @@ def test_a_checkpoint_directory_of_another_cluster_is_left_alone(stage: Stage, t
 @in_loop
 def test_epochs_continue_after_those_that_a_directory_has_seen(stage: Stage, tmp_path: Path) -> None:
     s = stage()
-    fences.open_epoch(str(tmp_path / "ckpt"), 41)
+    other = Owner("other", "1")
+    fences.open_epoch(str(tmp_path / "ckpt"), other, 41)
+    fences.close_epoch(str(tmp_path / "ckpt"), other)
     s.hello("n1")
     attempt = s.plane.jobs[s.submit(checkpoint_dir=str(tmp_path / "ckpt"))].attempt
     assert attempt is not None
     assert attempt.epoch == 42
-
-
-def test_a_newer_epoch_is_never_overwritten(tmp_path: Path) -> None:
-    fences.open_epoch(str(tmp_path), 7)
-    with pytest.raises(OSError, match="another cluster uses this directory"):
-        fences.open_epoch(str(tmp_path), 6)
-    fences.close_epoch(str(tmp_path), 7)
-    with pytest.raises(OSError, match="epoch 7 is over"):
-        fences.open_epoch(str(tmp_path), 7)
 
 
 def test_the_config_survives_being_written_and_read(tmp_path: Path) -> None:
@@ -332,7 +347,7 @@ def test_the_first_attempt_goes_where_it_is_told_and_later_ones_wherever_there_i
     assert s.plane.jobs[job].attempts[0].nodes == ("n2",)
     s.plane.on_ranks([s.report(job, 0)])
     s.plane.lose("n2", "its process ended")
-    s.plane._on_fenced(job)
+    s.plane.on_fenced(job)
     s.plane.schedule()
     assert [a.nodes for a in s.plane.jobs[job].attempts] == [("n2",), ("n1",)]
     with pytest.raises(InvalidInput, match="first node 'n9' does not exist; nodes: n1, n2"):

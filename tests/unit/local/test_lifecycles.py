@@ -39,7 +39,9 @@ def admitted(**more: Any) -> Job:
         pending(**more), TASKS, agents=(N1, N2), flavor="h100", epoch=7, port=4000, why="fits", now_s=1.0
     )
     assert change.actions == (Action.LAUNCH,)
-    return change.job
+    opened = lifecycles.on_opened(change.job, 7, 1.0)
+    assert opened.actions == (Action.LAUNCH,)
+    return opened.job
 
 
 def running(**more: Any) -> Job:
@@ -233,3 +235,41 @@ def test_ends_that_the_fence_itself_causes_are_no_failures() -> None:
 )
 def test_exit_records_are_read_and_never_guessed(line: str, end: Exit) -> None:
     assert lifecycles.parse_exit(line) == end
+
+
+def unopened(**more: Any) -> Job:
+    return lifecycles.begin(
+        pending(**more), TASKS, agents=(N1, N2), flavor="h100", epoch=7, port=4000, why="fits", now_s=1.0
+    ).job
+
+
+def test_the_epoch_is_final_when_it_was_opened_and_only_once() -> None:
+    job = lifecycles.on_opened(unopened(), 42, 2.0).job
+    assert job.attempts[0].epoch == 42
+    assert lifecycles.on_opened(job, 43, 3.0) == Change(job)
+
+
+def test_a_cancel_before_anything_was_started_waits_for_no_grace() -> None:
+    change = lifecycles.cancel(unopened(grace_s=600.0), 2.0)
+    assert change.actions == (Action.FENCE,)
+    assert fenced(change.job).state is JobState.CANCELLED
+
+
+def test_a_directory_that_is_waited_for_costs_no_restart_and_a_wrong_one_fails() -> None:
+    waits = fenced(lifecycles.on_unlaunchable(unopened(), "busy", 2.0, waits=True).job)
+    assert (waits.state, waits.restarts, waits.attempts[0].end) == (JobState.PENDING, 0, AttemptEnd.BLOCKED)
+    fails = fenced(lifecycles.on_unlaunchable(unopened(), "no such", 2.0).job)
+    assert (fails.state, fails.cause, fails.detail) == (JobState.FAILED, Cause.SETUP, "no such")
+
+
+def test_a_shutdown_shortens_the_grace_of_what_stops_already_and_never_prolongs_it() -> None:
+    stopping = lifecycles.cancel(running(grace_s=60.0), 3.0).job
+    sooner = lifecycles.stop(stopping, AttemptEnd.SHUTDOWN, 4.0, "the cluster was stopped", 1.0).job.attempts[0]
+    assert (sooner.stop_by_s, sooner.end) == (5.0, AttemptEnd.CANCELLED)
+    later = lifecycles.stop(stopping, AttemptEnd.SHUTDOWN, 4.0, "the cluster was stopped", 600.0).job.attempts[0]
+    assert later.stop_by_s == 63.0
+
+
+def test_an_epoch_that_stays_open_is_told() -> None:
+    change = lifecycles.on_fenced(lifecycles.on_unlaunchable(unopened(), "x", 2.0).job, 3.0, "no space")
+    assert change.events[0].data["unclosed"] == "no space"

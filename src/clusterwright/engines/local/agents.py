@@ -80,6 +80,7 @@ class Agent:
         self._me = own_identity()
         self._ranks: dict[Key, Rank] = {}
         self._orders: deque[tuple[Key, Message]] = deque()
+        self._dropped: dict[str, int] = {}
         self._events = selectors.DefaultSelector()
         self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._socket: socket.socket | None = None
@@ -174,15 +175,24 @@ class Agent:
         kind = message["type"]
         if kind == "launch":
             job, epoch = str(message["job"]), int(message["epoch"])
-            self._orders.extend(((job, epoch, int(r["rank"])), r) for r in message["ranks"])
+            if epoch > self._dropped.get(job, 0):
+                self._orders.extend(((job, epoch, int(r["rank"])), r) for r in message["ranks"])
         elif kind == "signal":
             self._signal(message["job"], message["epoch"], signal.Signals(message["signal"]))
+        elif kind == "drop":
+            self._drop(str(message["job"]), int(message["epoch"]), message)
         elif kind == "forget":
             self._orders = deque(o for o in self._orders if not _before(o[0], message))
             for key in [k for k in self._ranks if _before(k, message)]:
                 self._drop_pipe(self._ranks.pop(key))
         elif kind == "exit":
             self._stop = True
+
+    def _drop(self, job: str, epoch: int, message: Message) -> None:
+        """Never start anything of the epoch or an older one any more, and confirm it: what was started is visible."""
+        self._dropped[job] = max(epoch, self._dropped.get(job, 0))
+        self._orders = deque(o for o in self._orders if not _before(o[0], message))
+        self._send({"type": "dropped", "job": job, "epoch": epoch})
 
     def _report(self, ranks: list[Rank]) -> None:
         self._send({"type": "ranks", "ranks": [r.report() for r in ranks]})

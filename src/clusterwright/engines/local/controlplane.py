@@ -8,23 +8,27 @@ report what runs, and goes on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusterwright.engines.local import fences, lifecycles, standings
+from clusterwright.engines.local import lifecycles, standings
 from clusterwright.engines.local.agents import read_exit
+from clusterwright.engines.local.claims import Claims, describe, passes
 from clusterwright.engines.local.configs import ClusterConfig
+from clusterwright.engines.local.directories import Directories
 from clusterwright.engines.local.fencing import Fencer
 from clusterwright.engines.local.identities import Identity, alive
-from clusterwright.engines.local.launching import free_port, launch_order, prepare
+from clusterwright.engines.local.launching import free_port, launch_order
 from clusterwright.engines.local.layout import Layout
 from clusterwright.engines.local.lifecycles import Action, Change, Started, parse_exit, then
 from clusterwright.engines.local.scheduling import queue_state
 from clusterwright.engines.local.wire import Message
-from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import (
     AgentIdentity,
     Attempt,
@@ -44,6 +48,8 @@ from clusterwright.ports.clocks import Clock
 from clusterwright.ports.stores import NewEvent, Store
 from clusterwright.queueing.deciding import decide
 from clusterwright.queueing.states import Start
+
+_log = logging.getLogger(__name__)
 
 #: How often deadlines are looked at when nothing else happens.
 TICK_S: Final = 0.5
@@ -70,9 +76,15 @@ class ControlPlane:
         config: nodes, queues, patience.
         store: where state is kept.
         clock: what time it is.
+        directories: how checkpoint directories are reached.
+
+    Whatever changes a job or node raises Unavailable when the state cannot be written; then nothing has changed.
+    `trouble` says why, until it can be written again.
     """
 
-    def __init__(self, layout: Layout, config: ClusterConfig, store: Store, clock: Clock) -> None:
+    def __init__(
+        self, layout: Layout, config: ClusterConfig, store: Store, clock: Clock, directories: Directories | None = None
+    ) -> None:
         self.layout, self.config, self.store, self.clock = layout, config, store, clock
         self.jobs: dict[JobId, Job] = {}
         self.nodes: dict[str, Node] = {}
@@ -83,7 +95,10 @@ class ControlPlane:
         self.stopping = False
         self._links: dict[str, Link] = {}
         self._seen: dict[str, float] = {}
-        self._fencer = Fencer(layout, config.cluster, lambda job: self.jobs[job], self._on_fenced)
+        self.trouble = ""
+        self.directories = directories or Directories()
+        self._claims = Claims(self.directories, config.cluster, str(layout.root), self._is_over, self._on_free)
+        self._fencer = Fencer(layout, config.cluster, self, self._claims, config.heartbeat_timeout_s)
         self._last_tick = clock.monotonic_s()
         self._undecided = True
         self._decided_at_s = 0.0
@@ -98,7 +113,14 @@ class ControlPlane:
         if not changed and not nodes and not events:
             return
         history = [*events, *(e for c in changed for e in c.events)]
-        self.last_seq = self.store.commit(jobs=[c.job for c in changed], nodes=nodes, events=history)
+        try:
+            self.last_seq = self.store.commit(jobs=[c.job for c in changed], nodes=nodes, events=history)
+        except Unavailable as error:
+            if not self.trouble:
+                _log.error("%s", error)
+            self.trouble = str(error)
+            raise
+        self.trouble = ""
         self.jobs.update({c.job.id: c.job for c in changed})
         self.nodes.update({n.spec.name: n for n in nodes})
         self._undecided |= bool(changed or nodes)
@@ -146,8 +168,8 @@ class ControlPlane:
 
     # -- jobs ----------------------------------------------------------------------------------------------------
 
-    def submit(self, spec: JobSpec, token: str) -> JobId:
-        """Take a job; the same token twice gives the same job."""
+    def submit(self, spec: JobSpec, token: str, checkpoint_dir: str | None = None) -> JobId:
+        """Take a job; the same token twice gives the same job. `checkpoint_dir`: that of the spec, without links."""
         for job in self.jobs.values():
             if token and job.token == token:
                 return job.id
@@ -160,9 +182,9 @@ class ControlPlane:
             if unknown:
                 raise InvalidInput(f"{what} node '{unknown[0]}' does not exist; nodes: {', '.join(sorted(known))}")
         job_id = JobId(str(max((int(j) for j in self.jobs), default=0) + 1))
-        directory = spec.checkpoint_dir or str(self.layout.job(job_id) / "checkpoint")
+        directory = checkpoint_dir or os.path.realpath(self.layout.job(job_id) / "checkpoint")
         now = self.clock.now_s()
-        job = Job(job_id, spec, JobState.PENDING, os.path.realpath(directory), now, now, token, held=spec.held)
+        job = Job(job_id, spec, JobState.PENDING, directory, now, now, token, held=spec.held)
         data = {"name": spec.name, "queue": spec.queue, "gpus": spec.most_gpus, "least_gpus": spec.least_gpus}
         self.commit(Change(job, (NewEvent("submitted", now, job_id, data=data),)))
         self.schedule()
@@ -207,7 +229,14 @@ class ControlPlane:
         if self.stopping or not (self._undecided or waits_over):
             return
         self._undecided, self._decided_at_s = False, now
-        decisions = decide(queue_state(self.jobs.values(), self.nodes.values(), self.config.tree, now))
+        try:
+            self._decide(now)
+        except Unavailable:  # the state cannot be written now: decided again at the next tick
+            self._undecided = True
+
+    def _decide(self, now: float) -> None:
+        troubles = self._claims.troubles
+        decisions = decide(queue_state(self.jobs.values(), self.nodes.values(), self.config.tree, now, troubles))
         for start in decisions.starts:
             self._begin(self.jobs[start.id], start)
         events = [
@@ -220,15 +249,15 @@ class ControlPlane:
 
     def _begin(self, job: Job, start: Start) -> None:
         agents = [a for n in dict.fromkeys(t.node for t in start.tasks) if (a := self.nodes[n].agent) is not None]
-        past = max((a.epoch for a in job.attempts), default=0)
-        epoch = max(past, fences.newest_epoch(job.checkpoint_dir)) + 1
+        same = (j for j in self.jobs.values() if j.checkpoint_dir == job.checkpoint_dir)
+        past = max((a.epoch for j in same for a in j.attempts), default=0)
         ports = {j.active.master_port for j in self.jobs.values() if j.active is not None}
         change = lifecycles.begin(
             job,
             start.tasks,
             agents=agents,
             flavor=start.flavor,
-            epoch=epoch,
+            epoch=past + 1,
             port=free_port(ports),
             why=start.reason,
             now_s=self.clock.now_s(),
@@ -241,10 +270,13 @@ class ControlPlane:
         attempt = job.active
         if attempt is None or attempt.state is not AttemptState.STARTING:
             return
+        if not attempt.opened:
+            self._claims.open(job, attempt, lambda outcome: self._on_epoch(job.id, attempt.number, outcome))
+            return
         try:
-            prepare(self.layout, job, attempt)
+            self.layout.work(job.id).mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            detail = f"cannot prepare {error.filename or job.checkpoint_dir}: {error.strerror}"
+            detail = f"cannot prepare {error.filename}: {error.strerror}"
             self.commit(lifecycles.on_unlaunchable(job, detail, self.clock.now_s()))
             return
         for node in attempt.nodes:
@@ -252,6 +284,34 @@ class ControlPlane:
             order = launch_order(self.layout, self.config.cluster, job, attempt, node, virtual=virtual)
             if order["ranks"]:
                 self._send(attempt, node, order)
+
+    def _on_epoch(self, job_id: JobId, number: int, outcome: int | OSError) -> None:
+        """The attempt's epoch was opened, or could not be. One that ended meanwhile is closed by its fence."""
+        job, now = self.jobs[job_id], self.clock.now_s()
+        attempt = job.active
+        if attempt is None or attempt.number != number or attempt.state is not AttemptState.STARTING:
+            return
+        try:
+            if isinstance(outcome, int):
+                self.commit(lifecycles.on_opened(job, outcome, now))
+                return
+            detail = f"checkpoint directory {job.checkpoint_dir} cannot be used: {describe(outcome)}"
+            waits = passes(outcome) or any(a.opened for a in job.attempts)
+            self.commit(lifecycles.on_unlaunchable(job, detail, now, waits=waits))
+            if waits:
+                self._claims.watch(job, describe(outcome))
+        except Unavailable:  # the state cannot be written now: `tick` has it opened again
+            pass
+
+    def _is_over(self, job: str, epoch: int) -> bool:
+        """Whether no process of a job's epoch is left. Called from threads."""
+        found = self.jobs.get(JobId(job))
+        attempt = None if found is None else found.active
+        return found is not None and (attempt is None or attempt.epoch != epoch)
+
+    def _on_free(self) -> None:
+        self._undecided = True
+        self.wake.set()
 
     def _terminate(self, job: Job) -> None:
         attempt = job.active
@@ -272,8 +332,31 @@ class ControlPlane:
         if link is not None and link.boot in {a.boot for a in attempt.agents}:
             link.send(message)
 
-    def _on_fenced(self, job: JobId) -> None:
-        self.commit(lifecycles.on_fenced(self.jobs[job], self.clock.now_s()))
+    # -- what the fencer needs -----------------------------------------------------------------------------------
+
+    def fenced_job(self, job: JobId) -> Job:
+        """See `fencing.Plane`."""
+        return self.jobs[job]
+
+    def tell_drop(self, job: JobId) -> None:
+        """See `fencing.Plane`; an agent that is not connected is told when it returns."""
+        attempt = self.jobs[job].active
+        if attempt is None:
+            return
+        for node in attempt.nodes:
+            self._send(attempt, node, {"type": "drop", "job": job, "epoch": attempt.epoch})
+
+    def lose_agent(self, job: JobId, agent: AgentIdentity, why: str) -> None:
+        """See `fencing.Plane`."""
+        node = self.nodes.get(agent.node)
+        if node is not None and node.agent == agent and node.state is not NodeState.DOWN:
+            self.lose(agent.node, why)
+        else:
+            self._lose_attempt(self.jobs[job], agent, why)
+
+    def on_fenced(self, job: JobId, unclosed: str = "") -> None:
+        """See `fencing.Plane`."""
+        self.commit(lifecycles.on_fenced(self.jobs[job], self.clock.now_s(), unclosed))
 
     # -- agents --------------------------------------------------------------------------------------------------
 
@@ -294,9 +377,10 @@ class ControlPlane:
                 node = self.nodes[name]
             pid, starttime = int(message["pid"]), int(message["starttime"])
             node = standings.admitted(node, link.boot, pid, starttime, message["devices"], now)
-        self._links[name], self._seen[name] = link, self.clock.monotonic_s()
+        self._seen[name] = self.clock.monotonic_s()
         kind = "node_reconnected" if known else "node_up"
         event = NewEvent(kind, now, node=name, data=standings.event_data(node))
+        self._links[name] = link
         self.commit(nodes=[standings.connected(node)], events=[event])
         self.on_ranks(message["ranks"])
         self._reconcile(name, link, message["ranks"])
@@ -316,6 +400,8 @@ class ControlPlane:
                 self._launch(job)
             elif attempt.state is AttemptState.STOPPING:
                 self._terminate(job)
+            elif attempt.state is AttemptState.FENCING:
+                self.tell_drop(job.id)
             elif attempt.state is AttemptState.RUNNING:
                 now = self.clock.now_s()
                 unknown = {
@@ -341,6 +427,10 @@ class ControlPlane:
             first = lifecycles.on_started(job, epoch, started, now)
             changes.append(then(first, lifecycles.on_exited(first.job, epoch, exits, now)))
         self.commit(*changes)
+
+    def on_dropped(self, boot: str, message: Message) -> None:
+        """An agent starts nothing of an epoch any more."""
+        self._fencer.on_dropped(JobId(str(message["job"])), int(message["epoch"]), boot)
 
     def on_heartbeat(self, name: str) -> None:
         """An agent says that it lives."""
@@ -393,7 +483,10 @@ class ControlPlane:
         """Look at deadlines and schedule, whenever something changed and at every tick, until stopped."""
         while True:
             self.wake.clear()
-            watching = self.tick()
+            try:
+                watching = self.tick()
+            except Unavailable:  # the state cannot be written now: everything due stays due
+                watching = False
             try:
                 async with asyncio.timeout(WATCH_S if watching else TICK_S):
                     await self.wake.wait()
@@ -411,6 +504,8 @@ class ControlPlane:
                 continue
             if attempt.state is AttemptState.STOPPING:
                 self.commit(lifecycles.on_grace_over(job, now))
+            if attempt.state is AttemptState.STARTING and not attempt.opened:
+                self._launch(job)
             limit = job.spec.time_limit_s
             if attempt.state is AttemptState.RUNNING and limit and now > (attempt.started_at_s or now) + limit:
                 self.commit(lifecycles.stop(job, AttemptEnd.TIMEOUT, now, f"time limit of {limit:g} s reached"))
@@ -443,14 +538,22 @@ class ControlPlane:
     # -- the end -------------------------------------------------------------------------------------------------
 
     async def shut_down(self, grace_s: float) -> None:
-        """End every attempt (their jobs stay queued for the next start), then the agents."""
+        """End every attempt (their jobs stay queued for the next start), then the agents.
+
+        Raises:
+            Unavailable: when the state cannot be written; then whoever asked must end what runs.
+        """
         self.stopping = True
         now = self.clock.now_s()
         for job in list(self.jobs.values()):
             self.commit(lifecycles.stop(job, AttemptEnd.SHUTDOWN, now, "the cluster was stopped", grace_s))
         while any(j.active is not None for j in self.jobs.values()):
             changed = self.changed
-            await changed.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await changed.wait()
+            if self.trouble:
+                raise Unavailable(self.trouble)
         agents = [n.agent for n in self.nodes.values() if n.agent is not None]
         downs = [standings.lost(n, "the cluster was stopped", now) for n in self.nodes.values()]
         self.commit(nodes=downs, events=[NewEvent("cluster_stopped", self.clock.now_s())])

@@ -30,16 +30,6 @@ def launch_order(layout: Layout, cluster: str, job: Job, attempt: Attempt, node:
     return {"type": "launch", "job": job.id, "epoch": attempt.epoch, "ranks": ranks}
 
 
-def prepare(layout: Layout, job: Job, attempt: Attempt) -> None:
-    """Make the working directory and open the epoch, before any launch. Doing it twice is fine.
-
-    Raises:
-        OSError: when a directory cannot be made, or the epoch cannot be opened.
-    """
-    layout.work(job.id).mkdir(mode=0o700, parents=True, exist_ok=True)
-    fences.open_epoch(job.checkpoint_dir, attempt.epoch)
-
-
 def free_port(taken: Collection[int]) -> int:
     """A TCP port that the operating system says is free and no running attempt was given."""
     while True:

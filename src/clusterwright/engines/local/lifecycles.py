@@ -64,7 +64,7 @@ class Started:
 
 
 #: Ends after which the job goes back into the queue, unless it is being cancelled.
-_REQUEUED: Final = frozenset({AttemptEnd.NODE_LOST, AttemptEnd.PREEMPTED, AttemptEnd.SHUTDOWN})
+_REQUEUED: Final = frozenset({AttemptEnd.NODE_LOST, AttemptEnd.PREEMPTED, AttemptEnd.SHUTDOWN, AttemptEnd.BLOCKED})
 _LIVE: Final = frozenset({AttemptState.STARTING, AttemptState.RUNNING})
 
 
@@ -115,6 +115,14 @@ def _ranks(spec: JobSpec, tasks: Sequence[TaskPlacement]) -> tuple[RankRun, ...]
     per_task = {g.name: g.ranks_per_task for g in spec.groups}
     pairs = [(t, local) for t, task in enumerate(tasks) for local in range(per_task[task.group])]
     return tuple(RankRun(rank, task, local) for rank, (task, local) in enumerate(pairs))
+
+
+def on_opened(job: Job, epoch: int, now_s: float) -> Change:
+    """The attempt's epoch is open, under its final number: from here on its ranks may be started."""
+    attempt = job.active
+    if attempt is None or attempt.state is not AttemptState.STARTING or attempt.opened:
+        return Change(job)
+    return Change(_with(job, replace(attempt, epoch=epoch, opened=True)), (), (Action.LAUNCH,))
 
 
 def on_started(job: Job, epoch: int, started: Sequence[Started], now_s: float) -> Change:
@@ -199,10 +207,15 @@ def on_node_lost(job: Job, lost: AgentIdentity, why: str, now_s: float) -> Chang
 
 
 def stop(job: Job, end: AttemptEnd, now_s: float, detail: str, grace_s: float | None = None) -> Change:
-    """Ask the attempt to end: SIGTERM now, SIGKILL when the grace is over."""
+    """Ask the attempt to end: SIGTERM now, SIGKILL when the grace is over. One that stops already does not get more."""
     attempt = job.active
+    if attempt is not None and attempt.state is AttemptState.STOPPING and grace_s is not None:
+        stop_by_s = min(attempt.stop_by_s or now_s, now_s + grace_s)
+        return Change(_with(job, replace(attempt, stop_by_s=stop_by_s)))
     if attempt is None or attempt.state not in _LIVE:
         return Change(job)
+    if not attempt.opened:  # nothing was started
+        return _fence(job, end, now_s, None, detail)
     grace = job.spec.grace_s if grace_s is None else min(grace_s, job.spec.grace_s)
     attempt = replace(attempt, state=AttemptState.STOPPING, end=end, detail=detail, stop_by_s=now_s + grace)
     state = JobState.PREEMPTING if end in _REQUEUED else JobState.COMPLETING
@@ -219,12 +232,12 @@ def on_grace_over(job: Job, now_s: float) -> Change:
     return _fence(job, attempt.end or AttemptEnd.CANCELLED, now_s, attempt.cause, attempt.detail)
 
 
-def on_unlaunchable(job: Job, detail: str, now_s: float) -> Change:
-    """The attempt cannot be launched at all (its directories cannot be made)."""
+def on_unlaunchable(job: Job, detail: str, now_s: float, *, waits: bool = False) -> Change:
+    """The attempt cannot be launched: its directories cannot be made or used. `waits`: later they may."""
     attempt = job.active
     if attempt is None or attempt.state not in _LIVE:
         return Change(job)
-    return _fence(job, AttemptEnd.FAILED, now_s, Cause.SETUP, detail)
+    return _fence(job, AttemptEnd.BLOCKED if waits else AttemptEnd.FAILED, now_s, Cause.SETUP, detail)
 
 
 def cancel(job: Job, now_s: float) -> Change:
@@ -241,6 +254,9 @@ def cancel(job: Job, now_s: float) -> Change:
 def why_not_running(attempt: Attempt, now_s: float, alive: int | None = None, trouble: str = "") -> Blocker:
     """Why an attempt that holds GPUs does not run: it starts, stops, or its processes are being cleared."""
     if attempt.state is AttemptState.STARTING:
+        if not attempt.opened:
+            message = "the epoch in its checkpoint directory is being opened"
+            return Blocker(BlockerKind.STARTING, message, {}, (), "", now_s)
         running = sum(r.pid is not None for r in attempt.ranks)
         numbers: dict[str, float] = {"started_ranks": running, "ranks": len(attempt.ranks)}
         return Blocker(BlockerKind.STARTING, f"{running} of {len(attempt.ranks)} ranks started", numbers, (), "", now_s)
@@ -269,14 +285,16 @@ def _fence(job: Job, end: AttemptEnd, now_s: float, cause: Cause | None, detail:
     return Change(job, (_event("fencing", job, attempt, now_s, **data),), (Action.FENCE,))
 
 
-def on_fenced(job: Job, now_s: float) -> Change:
-    """No process of the attempt is left: the job ends or goes back into the queue."""
+def on_fenced(job: Job, now_s: float, unclosed: str = "") -> Change:
+    """No process of the attempt is left: the job ends or goes back into the queue. `unclosed`: why its epoch is not."""
     attempt = job.active
     if attempt is None or attempt.state is not AttemptState.FENCING:
         return Change(job)
     attempt = replace(attempt, state=AttemptState.ENDED, ended_at_s=now_s)
     job = _with(job, attempt)
-    fenced = _event("fenced", job, attempt, now_s, fencing_s=round(now_s - (attempt.fencing_at_s or now_s), 4))
+    seconds = round(now_s - (attempt.fencing_at_s or now_s), 4)
+    more = {"unclosed": unclosed} if unclosed else {}
+    fenced = _event("fenced", job, attempt, now_s, fencing_s=seconds, **more)
     return then(Change(job, (fenced,), (Action.FORGET,)), _after(job, attempt, now_s))
 
 

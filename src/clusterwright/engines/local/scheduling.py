@@ -10,8 +10,13 @@ from clusterwright.queueing.quotas import QueueTree
 from clusterwright.queueing.states import Holding, NodeView, QueueState, Waiting
 
 
-def queue_state(jobs: Iterable[Job], nodes: Iterable[Node], tree: QueueTree, now_s: float) -> QueueState:
-    """A snapshot to decide from; an attempt holds its GPUs until every process of it is gone."""
+def queue_state(
+    jobs: Iterable[Job], nodes: Iterable[Node], tree: QueueTree, now_s: float, troubles: Mapping[str, str] | None = None
+) -> QueueState:
+    """A snapshot to decide from; an attempt holds its GPUs until every process of it is gone.
+
+    `troubles` are checkpoint directories that cannot be used now, and why: their jobs wait.
+    """
     jobs, nodes = list(jobs), list(nodes)
     used = used_devices(jobs)
     views = tuple(
@@ -26,7 +31,7 @@ def queue_state(jobs: Iterable[Job], nodes: Iterable[Node], tree: QueueTree, now
         )
         for n in nodes
     )
-    gates = _gates(jobs)
+    gates = _gates(jobs, troubles or {})
     names = [n.spec.name for n in nodes]
     waiting = tuple(_waiting(j, gates.get(j.id, {}), names) for j in jobs if j.state is JobState.PENDING)
     return QueueState(views, waiting, tuple(h for j in jobs if (h := _holding(j)) is not None), tree, now_s)
@@ -42,17 +47,19 @@ def used_devices(jobs: Iterable[Job]) -> Mapping[str, frozenset[str]]:
     return {node: frozenset(devices) for node, devices in used.items()}
 
 
-def _gates(jobs: Iterable[Job]) -> dict[str, dict[str, str]]:
+def _gates(jobs: Iterable[Job], troubles: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Two jobs never run in one checkpoint directory: the later submitted waits for the earlier."""
     owner: dict[str, Job] = {}
     gates: dict[str, dict[str, str]] = {}
     for job in jobs:
         if job.state.final:
             continue
+        if (trouble := troubles.get(job.checkpoint_dir)) is not None:
+            gates[job.id] = {"its checkpoint directory": f"{trouble}; looked at again by itself"}
         first = owner.setdefault(job.checkpoint_dir, job)
         if first is not job:
             why = f"job {first.id} uses checkpoint directory {job.checkpoint_dir}"
-            gates[job.id] = {f"job {first.id}": why}
+            gates.setdefault(job.id, {})[f"job {first.id}"] = why
     return gates
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import functools
 import logging
 import os
 from collections.abc import Awaitable, Callable
@@ -25,6 +26,10 @@ _log = logging.getLogger(__name__)
 
 #: Longest wait for an event that one request may ask for.
 LONGEST_WAIT_S: Final = 60.0
+#: How long the name of a checkpoint directory may take to be looked up.
+LOOKUP_S: Final = 5.0
+#: Pause after the state could not be written.
+RETRY_S: Final = 0.5
 
 
 class Server:
@@ -33,6 +38,7 @@ class Server:
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
         self._done = asyncio.Event()
+        self._ready = False
         self._clients: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
 
     async def run(self) -> None:
@@ -43,11 +49,14 @@ class Server:
         """
         layout = self._plane.layout
         with _lock(str(layout.lock("controlplane"))):
-            write_identity(layout, "controlplane")
-            self._plane.recover()
+            try:
+                write_identity(layout, "controlplane")
+            except OSError as error:  # a full disk: whoever asks is told so, which takes a socket and no room
+                _log.error("%s: %s", layout.run, error)
+            self._recover()
             listener = wire.listen(layout.run / "cp.sock")
             server = await asyncio.start_unix_server(self._on_connection, sock=listener, limit=wire.MAX_LINE)
-            loop = asyncio.create_task(self._plane.run())
+            loop = asyncio.create_task(self._run())
             ended = asyncio.create_task(self._done.wait())
             await asyncio.wait({loop, ended}, return_when=asyncio.FIRST_COMPLETED)
             if loop.done():  # a bug: the supervisor starts a fresh process from the stored state
@@ -61,6 +70,20 @@ class Server:
                 await asyncio.wait(self._clients, timeout=1.0)
             self._plane.store.close()
 
+    def _recover(self) -> None:
+        try:
+            self._plane.recover()
+            self._ready = True
+        except Unavailable as error:
+            self._plane.trouble = str(error)
+
+    async def _run(self) -> None:
+        """Recover as soon as the state can be written, then serve."""
+        while not self._ready:
+            await asyncio.sleep(RETRY_S)
+            self._recover()
+        await self._plane.run()
+
     async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -69,6 +92,8 @@ class Server:
             await self._serve(reader, writer)
         except (OSError, ValueError) as error:
             _log.warning("connection ended: %s", error)
+        except Unavailable:  # the state cannot be written: the agent says everything again when it returns
+            await asyncio.sleep(RETRY_S)
         finally:
             writer.close()
             del self._clients[task]
@@ -86,6 +111,8 @@ class Server:
         name, boot = str(hello["node"]), str(hello["boot"])
         link = Link(boot, lambda m: writer.write(wire.encode(m)), writer.close)
         try:
+            if not self._ready:
+                raise Unavailable(self._plane.trouble)
             if not self._plane.on_hello(hello, link):
                 await writer.drain()
                 return
@@ -94,6 +121,8 @@ class Server:
                 self._plane.on_heartbeat(name)
                 if message["type"] == "ranks":
                     self._plane.on_ranks(message["ranks"])
+                elif message["type"] == "dropped":
+                    self._plane.on_dropped(boot, message)
         finally:
             self._plane.on_disconnect(name, boot)
 
@@ -114,6 +143,8 @@ class Server:
             operation = operations.get(str(message.get("type")))
             if operation is None:
                 raise InvalidInput(f"unknown request '{message.get('type')}'; known: {', '.join(operations)}")
+            if not self._ready:
+                raise Unavailable(self._plane.trouble)
             return {"ok": await operation(message)}
         except InvalidInput as error:
             return {"error": "invalid", "messages": [p.message for p in error.problems]}
@@ -125,7 +156,17 @@ class Server:
     async def _submit(self, message: Message) -> str:
         if self._plane.stopping:
             raise Unavailable("the cluster is stopping and takes no jobs")
-        return self._plane.submit(SPEC.validate_python(message["spec"]), str(message["token"]))
+        spec = SPEC.validate_python(message["spec"])
+        return self._plane.submit(spec, str(message["token"]), await self._real_path(spec.checkpoint_dir))
+
+    async def _real_path(self, directory: str | None) -> str | None:
+        if directory is None:
+            return None
+        look_up = functools.partial(os.path.realpath, directory)
+        try:
+            return await self._plane.directories.run(directory, look_up, LOOKUP_S)
+        except TimeoutError as error:
+            raise Unavailable(f"checkpoint directory {directory}: {error.strerror}; the job was not taken") from None
 
     async def _jobs(self, _message: Message) -> Any:
         return JOBS.dump_python(tuple(self._plane.jobs.values()), mode="json")

@@ -4,7 +4,8 @@ Started as `python -I -S shim.py …` by path, so it imports the standard librar
 
     shim.py EPOCH EPOCH_FILE RANK_DIR NOTIFY_FD WORKDIR -- PROGRAM ARGUMENT…
 
-The environment it is given is the rank's. The exit goes to RANK_DIR/exit by rename, so it is there as a whole or not at
+The environment it is given is the rank's; CLUSTERWRIGHT_TAG there, `CLUSTER/job/JOB/…`, says whose epoch it needs. The
+exit goes to RANK_DIR/exit by rename, so it is there as a whole or not at
 all, and the same line to NOTIFY_FD: `code N`, `signal N` or `error TEXT`. SIGTERM, SIGINT, SIGHUP, SIGUSR1 and
 SIGUSR2 are passed on to the process group of the rank. The shim stays until its last descendant has ended.
 """
@@ -20,29 +21,46 @@ from types import FrameType
 
 #: linux/prctl.h
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+#: Length of the first line of an epoch file in bytes, always the same: it is written in place.
+LINE = 128
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def read_fence(path: str) -> tuple[int, bool] | None:
-    """The epoch in an epoch file and whether it is still open, or None when there is no readable one.
+#: What an epoch file says: epoch, `open`, `closing` or `closed`, cluster, job.
+Fence = tuple[int, str, str, str]
 
-    The file is one line: `EPOCH open` or `EPOCH closed`.
-    """
+
+def parse_fence(data: bytes) -> Fence | None:
+    """The first line of an epoch file, or None when that is not one."""
     try:
-        with open(path, encoding="ascii") as file:
-            words = file.read(64).split()
-        return int(words[0]), words[1] == "open"
-    except (OSError, ValueError, IndexError):
+        epoch, word, cluster, job = data.split(b"\n")[0].decode("ascii").split()
+        return int(epoch), word, cluster, job
+    except ValueError:
         return None
 
 
-def refusal(path: str, epoch: int) -> str:
-    """Why a process of this epoch must not start, or nothing."""
+def read_fence(path: str) -> Fence | None:
+    """What an epoch file says, or None when there is no readable one. Never waits for a pipe's other end."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return parse_fence(os.pread(file, LINE, 0))  # a pipe cannot be read at a place: that is an error
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+
+
+def refusal(path: str, epoch: int, tag: str) -> str:
+    """Why a process of this epoch and tag must not start, or nothing."""
     fence = read_fence(path)
     if fence is None:
         return f"refused: no epoch file at {path}"
-    if fence[0] != epoch or not fence[1]:
-        return f"refused: epoch {epoch} is over, {path} says {fence[0]} {'open' if fence[1] else 'closed'}"
+    cluster, _, job, *_ = (*tag.split("/"), "", "", "")
+    if fence != (epoch, "open", cluster, job):
+        return f"refused: epoch {epoch} is over, {path} says {fence[0]} {fence[1]} (job {fence[3]} of {fence[2][:8]})"
     return ""
 
 
@@ -50,7 +68,7 @@ def run(epoch: int, fence: str, directory: str, notify: int, workdir: str, argv:
     """Run one rank to its end; returns the shim's own exit code."""
     prctl = _load_prctl()
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    why = refusal(fence, epoch)
+    why = refusal(fence, epoch, os.environ.get("CLUSTERWRIGHT_TAG", ""))
     if why:
         _record(directory, notify, f"error {why}")
         return 1
