@@ -90,6 +90,7 @@ def test_a_failing_job_makes_wait_exit_1(shell: Shell) -> None:
 def test_mistakes_exit_2_with_the_valid_choices(shell: Shell) -> None:
     assert "no cluster is up" in shell.cw("queue", code=2).stderr
     assert "nothing to do" in shell.cw("down").stderr
+    assert "--gpus" in shell.cw("up", "--nodes", "n1", "--gpus", "200000000", code=2).stderr
     assert "--nodes: range '3-1'" in shell.cw("up", "--nodes", "n[3-1]", code=2).stderr
     assert "not both" in shell.cw("up", "x.yaml", "--nodes", "n1", code=2).stderr
     shell.cw("up", "--nodes", "n1", "--detach")
@@ -99,7 +100,18 @@ def test_mistakes_exit_2_with_the_valid_choices(shell: Shell) -> None:
     assert "minimum is 3, must be from 1 to 2" in shell.cw(
         "submit", "--nodes", "2", "--nodes-min", "3", "--", "true", code=2
     ).stderr  # fmt: skip
+    assert "--gpus" in shell.cw("submit", "--gpus", "200000000", "--", "true", code=2).stderr
+    assert "must be text" in shell.cw("submit", "--name", "\udcff", "--", "true", code=2).stderr
     assert "already up" in shell.cw("up", "--nodes", "n1", "--detach", code=2).stderr
+
+
+def test_a_program_whose_name_is_no_text_runs_under_a_readable_name(shell: Shell, tmp_path: Path) -> None:
+    program = tmp_path / "p\udcff"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o700)
+    shell.cw("up", "--nodes", "n1", "--detach")
+    job = shell.cw("submit", "--wait", "--", str(program)).stdout.strip()
+    assert json.loads(shell.cw("queue", job, "--format", "json").stdout)[0]["spec"]["name"] == "p\ufffd"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Any, Final
 
 import typer
 
 from clusterwright.lib.errors import ClusterwrightError, InvalidInput
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Exit(IntEnum):
@@ -41,8 +44,9 @@ def note(text: str) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print a value as JSON to standard output."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    """Print a value as JSON to standard output; bytes that are not UTF-8 as the escapes of Python's surrogates."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    typer.echo(_SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 def show_error(error: ClusterwrightError) -> None:

@@ -21,7 +21,7 @@ from clusterwright.cli.output import Exit, Format, note, say, say_json
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.lib.hostlists import HostlistError, expand
 from clusterwright.lib.quantities import UnitError, parse_kind
-from clusterwright.model.jobs import MAX_GPUS, MAX_RANKS, Job, JobId, JobSpec, JobState, LogLine, TaskGroup
+from clusterwright.model.jobs import MAX_GPUS, MAX_RANKS, MAX_TASKS, Job, JobId, JobSpec, JobState, LogLine, TaskGroup
 from clusterwright.report.queues import job_values, node_values, render_jobs, render_nodes
 
 #: Variables of the submitting shell without which a program is not found; everything else is asked for by --env.
@@ -126,7 +126,7 @@ def submit(
     gpus: Annotated[
         int, typer.Option("--gpus", min=0, max=MAX_GPUS, help="GPUs on each node; one process per GPU.")
     ] = 1,
-    count: Annotated[int, typer.Option("--nodes", min=1, help="Nodes of the gang: all or nothing.")] = 1,
+    count: Annotated[int, typer.Option("--nodes", min=1, max=MAX_TASKS, help="Nodes of the gang: all or nothing.")] = 1,
     least: Annotated[
         int | None, typer.Option("--nodes-min", min=1, help="Start with any number of nodes from here to --nodes.")
     ] = None,
@@ -167,7 +167,7 @@ def submit(
     """
     group = TaskGroup(tuple(command), count, gpus, ranks=ranks, min_count=least, spread=True)
     spec = JobSpec(
-        name=name or Path(command[0]).name,
+        name=name or _readable(Path(command[0]).name),
         groups=(group,),
         queue=queue,
         user=pwd.getpwuid(os.getuid()).pw_name,
@@ -294,6 +294,11 @@ def _seconds(text: str, option: str) -> float:
         return parse_kind(text, "duration").value
     except UnitError as error:
         raise InvalidInput(f"{option}: {error}") from error
+
+
+def _readable(name: str) -> str:
+    """A file's name as text: bytes that are not UTF-8 become the replacement character."""
+    return os.fsencode(name).decode(errors="replace")
 
 
 def _hosts(text: str | None) -> tuple[str, ...]:

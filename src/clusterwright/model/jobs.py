@@ -248,6 +248,9 @@ class JobSpec:
             found.append("a job needs at least one task group")
         if len({g.name for g in self.groups}) != len(self.groups):
             found.append("two task groups have the same name")
+        for what, text in (("name", self.name), ("queue", self.queue), ("user", self.user), ("model", self.gpu_model)):
+            if not _is_text(text or ""):
+                found.append(f"{what} is {text!r}, must be text that UTF-8 can hold")
         if self.max_restarts < 0:
             found.append(f"max_restarts is {self.max_restarts}, must be 0 or more")
         if self.backoff_s < 0 or self.grace_s < 0:
@@ -270,6 +273,11 @@ class JobSpec:
     def least_gpus(self) -> int:
         """GPUs of the smallest gang that may run."""
         return sum(g.least * g.gpus for g in self.groups)
+
+
+def _is_text(text: str) -> bool:
+    """Whether it has no surrogates, which is how Python holds bytes that are not UTF-8."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _env_problems(where: str, env: Mapping[str, str]) -> list[str]:
