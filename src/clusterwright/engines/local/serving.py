@@ -164,7 +164,7 @@ class Server:
             return None
         look_up = functools.partial(os.path.realpath, directory)
         try:
-            return await self._plane.directories.run(directory, look_up, LOOKUP_S)
+            return await self._plane.directories.run(f"the name {directory}", look_up, LOOKUP_S)
         except TimeoutError as error:
             raise Unavailable(f"checkpoint directory {directory}: {error.strerror}; the job was not taken") from None
 
