@@ -31,7 +31,7 @@ class Shell:
         self.environment = {**os.environ, "CLUSTERWRIGHT_STATE": str(state)}
 
     def command(self, *argv: str) -> list[str]:
-        return [sys.executable, "-m", "clusterwright.cli.main", *argv]
+        return [sys.executable, "-m", "clusterwright.cli.entry", *argv]
 
     def cw(self, *argv: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(self.command(*argv), env=self.environment, capture_output=True, text=True, check=False)

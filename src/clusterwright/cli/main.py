@@ -109,10 +109,10 @@ def _root(
     """Architecture as code for GPU clusters, with proof."""
 
 
-def main() -> None:
-    """Entry point of `cw` and `clusterwright`."""
-    sys.exit(guard(app, show_error))
+def run() -> int:
+    """Run the command that the arguments name and return its exit code."""
+    return guard(app, show_error)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run())

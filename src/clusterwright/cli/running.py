@@ -276,12 +276,16 @@ def _stay(handle: ClusterHandle) -> None:
 
 @contextmanager
 def _termination_as_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a foreground cluster as Ctrl-C does."""
+    """SIGTERM and SIGHUP end a foreground cluster in order, as Ctrl-C does; ignored ones stay ignored."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
     try:
         yield
     finally:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import signal
 import subprocess
 import sys
+from importlib.metadata import entry_points
 
 import pytest
 
@@ -16,7 +18,7 @@ from clusterwright.lib.errors import ClusterwrightError, Interrupted, InvalidInp
 
 def run(*argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "clusterwright.cli.main", *argv], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "clusterwright.cli.entry", *argv], capture_output=True, text=True, check=False
     )
 
 
@@ -49,6 +51,62 @@ def test_wrong_command_is_answered_with_the_nearest() -> None:
     assert done.returncode == 2
     assert "review" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+#: Runs `cw queue`, but one import in it says that it began and then takes a minute.
+_IMPORTING = """
+import sys, time
+from importlib.abc import MetaPathFinder
+
+wanted = sys.argv[1]
+
+class Slow(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == wanted:
+            print("importing", flush=True)
+            try:
+                time.sleep(60)
+            except KeyboardInterrupt:
+                raise ImportError("what a library makes of it") from None
+
+from clusterwright.cli import entry
+sys.meta_path.insert(0, Slow())
+sys.argv = ["cw", "queue", "--state", "/nonexistent"]
+entry.main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "clusterwright.cli.running", "pydantic"])
+def test_ctrl_c_during_any_import_ends_at_once_without_a_traceback(module: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _IMPORTING, module], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "error: interrupted\n")
+
+
+def test_an_ignored_ctrl_c_stays_ignored() -> None:
+    ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", ignore + _IMPORTING.replace("60", "0.5"), "typer"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "no cluster is up" in err
+
+
+def test_the_installed_commands_start_at_the_entry_point_that_answers_signals() -> None:
+    found = {e.name: e.value for e in entry_points(group="console_scripts") if e.name in ("cw", "clusterwright")}
+    assert found == dict.fromkeys(("cw", "clusterwright"), "clusterwright.cli.entry:main")
 
 
 def raising(error: BaseException) -> int:
