@@ -20,8 +20,9 @@ from clusterwright.engines.local.fences import Owner
 from clusterwright.engines.local.identities import read_stat
 from clusterwright.engines.local.layout import Layout
 from clusterwright.engines.local.shim import read_fence
-from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import (
+    AttemptEnd,
     AttemptState,
     BlockerKind,
     Cause,
@@ -105,7 +106,8 @@ class Scene:
         self.agents: dict[str, subprocess.Popen[bytes]] = {}
         self.layout = Layout(root / "state")
         self.layout.make()
-        self.store, self.time = MemoryStore(), Time()
+        self.store: MemoryStore = MemoryStore()
+        self.time = Time()
         self.config = ClusterConfig("cluster", tuple(nodes), tree or QueueTree(), heartbeat_timeout_s=10.0)
         self.sent: dict[str, list[dict[str, Any]]] = {}
         self.plane = self.start()
@@ -363,3 +365,86 @@ def test_of_jobs_released_together_the_queue_decides_which_goes_first(stage: Sta
     s.plane.hold([s.plane.jobs[j] for j in (low, high)], held=False)
     assert [s.plane.jobs[j].state for j in (low, high)] == [JobState.PENDING, JobState.STARTING]
     assert [e.kind for e in s.store.history].count("released") == 2
+
+
+@in_loop
+def test_a_busy_directory_gives_the_gpus_back_and_says_whose_it_is(stage: Stage, tmp_path: Path) -> None:
+    s = stage()
+    ckpt = tmp_path / "ckpt"
+    fences.open_epoch(str(ckpt), Owner("other", "1", "/elsewhere"), 1)
+    s.hello("n1")
+    job = s.submit(checkpoint_dir=str(ckpt))
+    attempt = s.plane.jobs[job].attempts[0]
+    assert (attempt.state, attempt.end, s.launched("n1")) == (AttemptState.FENCING, AttemptEnd.BLOCKED, [])
+    s.plane.on_fenced(job)
+    (blocker,) = s.plane.why(s.plane.jobs[job])
+    assert blocker.kind is BlockerKind.GATED
+    assert "state in /elsewhere" in blocker.message
+    assert len(s.plane.jobs[job].attempts) == 1
+
+
+@in_loop
+def test_a_returning_agent_is_told_again_to_drop_what_is_over(stage: Stage) -> None:
+    s = stage()
+    s.hello("n1")
+    job = s.submit()
+    s.plane.on_ranks([s.report(job, 0, exit="code 1")])
+    s.sent.clear()
+    s.hello("n1", ranks=[s.report(job, 0, exit="code 1")])
+    assert {"type": "drop", "job": job, "epoch": 1} in s.sent["n1"]
+    assert s.launched("n1") == []
+
+
+class FullStore(MemoryStore):
+    full = False
+
+    def commit(self, *, jobs: Sequence[Job] = (), nodes: Sequence[Node] = (), events: Sequence[NewEvent] = ()) -> int:
+        if self.full:
+            raise Unavailable("no space")
+        return super().commit(jobs=jobs, nodes=nodes, events=events)
+
+
+@in_loop
+def test_what_cannot_be_written_has_not_happened_and_is_done_when_it_can(stage: Stage) -> None:
+    s = stage()
+    s.store = store = FullStore()
+    s.start()
+    s.hello("n1")
+    job = s.submit()
+    s.plane.on_ranks([s.report(job, 0)])
+    store.full = True
+    before = s.plane.jobs[job]
+    for change in (lambda: s.submit(), lambda: s.plane.cancel(before), lambda: s.plane.lose("n1", "gone")):
+        with pytest.raises(Unavailable, match="no space"):
+            change()
+    assert s.plane.jobs == {job: before}
+    assert s.plane.nodes["n1"].up
+    assert s.plane.trouble == "no space"
+    store.full = False
+    s.plane.cancel(before)
+    assert s.plane.jobs[job].state is JobState.COMPLETING
+    assert s.plane.trouble == ""
+
+
+@in_loop
+def test_an_epoch_opened_while_the_state_was_full_is_opened_again_and_launched(stage: Stage) -> None:
+    s = stage()
+    s.store = store = FullStore()
+    s.start()
+    s.hello("n1")
+    job = s.submit(held=True)
+    attempt_epochs = []
+
+    def outcome(opened: int | OSError) -> None:
+        store.full = True
+        s.plane._on_epoch(job, 1, opened)
+        store.full = False
+        attempt_epochs.append(opened)
+
+    real, s.plane._claims.open = s.plane._claims.open, lambda j, a, done: real(j, a, outcome)  # type: ignore[method-assign]
+    s.plane.hold([s.plane.jobs[job]], held=False)
+    assert s.launched("n1") == []
+    s.plane._claims.open = real  # type: ignore[method-assign]
+    s.plane.tick()
+    assert attempt_epochs == [1]
+    assert [m["epoch"] for m in s.sent["n1"] if m["type"] == "launch"] == [2]

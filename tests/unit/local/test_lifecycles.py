@@ -273,3 +273,9 @@ def test_a_shutdown_shortens_the_grace_of_what_stops_already_and_never_prolongs_
 def test_an_epoch_that_stays_open_is_told() -> None:
     change = lifecycles.on_fenced(lifecycles.on_unlaunchable(unopened(), "x", 2.0).job, 3.0, "no space")
     assert change.events[0].data["unclosed"] == "no space"
+
+
+def test_a_long_fence_says_where_to_look_for_what_cannot_be_killed() -> None:
+    job = exits(running(), r0=Exit(code=1)).job
+    assert lifecycles.why_not_running(job.attempts[0], 4.0, 2).next_step == ""
+    assert "uninterruptible" in lifecycles.why_not_running(job.attempts[0], 99.0, 2).next_step

@@ -7,6 +7,7 @@ until it can be used; so long its jobs wait in the queue without GPUs.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -28,6 +29,14 @@ FIRST_LOOK_S: Final = 1.0
 LONGEST_LOOK_S: Final = 10.0
 #: How long one such look may take before it is said again that nothing answers.
 LOOK_S: Final = 30.0
+#: What helps, by error number (errno(3)).
+_HELP: Final = {
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there, or have the quota raised",
+    errno.EROFS: "have it mounted for writing",
+    errno.EACCES: "let the user of the cluster write there",
+    errno.EPERM: "let the user of the cluster write there",
+}
 
 
 class Claims:
@@ -127,7 +136,8 @@ def describe(error: OSError) -> str:
     """What is wrong with a directory, with the path, and what helps where that is known."""
     if isinstance(error, TimeoutError):
         return f"{error.filename}: {error.strerror}; it is waited for"
-    return f"{error.filename or 'the epoch file'}: {error.strerror}"
+    help_ = _HELP.get(error.errno or 0, "")
+    return f"{error.filename or 'the epoch file'}: {error.strerror}{help_ and '; '}{help_}"
 
 
 def passes(error: OSError) -> bool:

@@ -68,6 +68,14 @@ _REQUEUED: Final = frozenset({AttemptEnd.NODE_LOST, AttemptEnd.PREEMPTED, Attemp
 _LIVE: Final = frozenset({AttemptState.STARTING, AttemptState.RUNNING})
 
 
+#: SIGKILL takes effect within milliseconds; what lives longer than this cannot be killed now.
+LONG_FENCE_S: Final = 5.0
+UNKILLABLE: Final = (
+    "it is in uninterruptible sleep (state D, often a file system that does not answer) or another user's: "
+    "find it with `ps -e -o pid,stat,user,wchan,args`"
+)
+
+
 def parse_exit(line: str) -> Exit:
     """What a shim wrote about the end of its rank: `code N`, `signal N` or `error TEXT`."""
     kind, _, rest = line.partition(" ")
@@ -266,7 +274,8 @@ def why_not_running(attempt: Attempt, now_s: float, alive: int | None = None, tr
             numbers["alive_processes"] = alive
         what = trouble or f"waits until every process of it is gone{'' if alive is None else f' ({alive} seen alive)'}"
         message = f"attempt {attempt.number} ended ({attempt.detail}): {what}"
-        return Blocker(BlockerKind.FENCING, message, numbers, (), "", now_s)
+        step = UNKILLABLE if alive and numbers["fencing_s"] > LONG_FENCE_S else ""
+        return Blocker(BlockerKind.FENCING, message, numbers, (), step, now_s)
     left_s = max(0.0, (attempt.stop_by_s or now_s) - now_s)
     message = f"{attempt.detail}; SIGKILL in {left_s:.1f} s if it does not end"
     return Blocker(BlockerKind.PREEMPTING, message, {"grace_left_s": left_s}, (), "", now_s)

@@ -55,7 +55,7 @@ def _gates(jobs: Iterable[Job], troubles: Mapping[str, str]) -> dict[str, dict[s
         if job.state.final:
             continue
         if (trouble := troubles.get(job.checkpoint_dir)) is not None:
-            gates[job.id] = {"its checkpoint directory": f"{trouble}; looked at again by itself"}
+            gates[job.id] = {"its checkpoint directory": f"{trouble} (looked at again every few seconds)"}
         first = owner.setdefault(job.checkpoint_dir, job)
         if first is not job:
             why = f"job {first.id} uses checkpoint directory {job.checkpoint_dir}"
