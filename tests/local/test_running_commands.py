@@ -97,11 +97,14 @@ def test_mistakes_exit_2_with_the_valid_choices(shell: Shell) -> None:
     assert "no job '7'; there are no jobs yet" in shell.cw("logs", "7", code=2).stderr
     assert "--time-limit:" in shell.cw("submit", "--time-limit", "5 GB", "--", "true", code=2).stderr
     assert "write NOPE=VALUE" in shell.cw("submit", "--env", "NOPE", "--", "true", code=2).stderr
-    assert "minimum is 3, must be from 1 to 2" in shell.cw(
+    assert "--nodes-min is 3, must be from 1 to 2" in shell.cw(
         "submit", "--nodes", "2", "--nodes-min", "3", "--", "true", code=2
     ).stderr  # fmt: skip
     assert "--gpus" in shell.cw("submit", "--gpus", "200000000", "--", "true", code=2).stderr
     assert "must be text" in shell.cw("submit", "--name", "\udcff", "--", "true", code=2).stderr
+    assert "queue 'nope' does not exist" in shell.cw("submit", "--queue", "nope", "--", "true", code=2).stderr
+    excluding = shell.cw("submit", "--exclude", "n1", "--", "true").stdout.strip()
+    assert "NEVER_FITS: the job excludes the only node" in shell.cw("queue", excluding).stdout
     assert "already up" in shell.cw("up", "--nodes", "n1", "--detach", code=2).stderr
 
 

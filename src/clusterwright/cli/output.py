@@ -38,6 +38,13 @@ def say(text: str) -> None:
     typer.echo(text)
 
 
+def say_bytes(data: bytes, *, error: bool = False) -> None:
+    """Write bytes as they are to standard output, or to standard error, at once."""
+    stream = typer.get_binary_stream("stderr" if error else "stdout")
+    stream.write(data)
+    stream.flush()
+
+
 def note(text: str) -> None:
     """Print progress or a remark to standard error."""
     typer.echo(text, err=True)

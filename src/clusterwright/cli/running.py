@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Final
@@ -17,12 +16,25 @@ from typing import Annotated, Final
 import typer
 
 from clusterwright.app.running import ClusterHandle, connect, default_state_dir, start_cluster, stop
-from clusterwright.cli.output import Exit, Format, note, say, say_json
+from clusterwright.cli.output import Exit, Format, note, say, say_bytes, say_json
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.lib.hostlists import HostlistError, expand
 from clusterwright.lib.quantities import UnitError, parse_kind
-from clusterwright.model.jobs import MAX_GPUS, MAX_RANKS, MAX_TASKS, Job, JobId, JobSpec, JobState, LogLine, TaskGroup
-from clusterwright.report.queues import job_values, node_values, render_jobs, render_nodes
+from clusterwright.model.jobs import (
+    DEFAULT_QUEUE,
+    MAX_GPUS,
+    MAX_RANKS,
+    MAX_TASKS,
+    Job,
+    JobId,
+    JobSpec,
+    JobState,
+    LogLine,
+    TaskGroup,
+)
+from clusterwright.model.outputs import Lines
+from clusterwright.report.outputs import Interleaver
+from clusterwright.report.queues import job_values, node_values, render_jobs, render_nodes, render_reasons
 
 #: Variables of the submitting shell without which a program is not found; everything else is asked for by --env.
 CARRIED: Final = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH")
@@ -134,7 +146,7 @@ def submit(
         int | None, typer.Option("--ranks-per-node", min=1, max=MAX_RANKS, help="Processes, instead of one per GPU.")
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Else the name of the program.")] = None,
-    queue: Annotated[str, typer.Option("--queue", help="One of the declared queues.")] = "default",
+    queue: Annotated[str, typer.Option("--queue", help="One of the declared queues.")] = DEFAULT_QUEUE,
     priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
     gpu_model: Annotated[str | None, typer.Option("--gpu-model", help="Only nodes with this model.")] = None,
     exclude: Annotated[str | None, typer.Option("--exclude", metavar="HOSTLIST", help="Never use these nodes.")] = None,
@@ -165,6 +177,10 @@ def submit(
     left, when every process of the old attempt is gone; one that loses a node ten times in a row before every process
     runs is held until `cw release`.
     """
+    if least is not None and least > count:
+        raise InvalidInput(f"--nodes-min is {least}, must be from 1 to {count}, which is --nodes")
+    if not command[0]:
+        raise InvalidInput("the program after `--` is empty")
     group = TaskGroup(tuple(command), count, gpus, ranks=ranks, min_count=least, spread=True)
     spec = JobSpec(
         name=name or _readable(Path(command[0]).name),
@@ -216,19 +232,40 @@ def queue(
 
 def logs(
     job: Annotated[str, typer.Argument(help="The job's number.")],
-    rank: Annotated[int | None, typer.Option("--rank", min=0, help="Only this rank, without prefix.")] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option(
+            "--rank",
+            min=0,
+            help="Only this rank, byte for byte: its standard output to standard output, its standard error to "
+            "standard error.",
+        ),
+    ] = None,
     attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Else the latest.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
     state: State = None,
     output: Output = Format.text,
 ) -> None:
-    """Print what the ranks wrote to standard output and standard error."""
-    lines = connect(state or default_state_dir()).logs(JobId(job), rank=rank, attempt=attempt, follow=follow)
-    for line in lines:
-        if output is Format.json:
-            say(json.dumps(asdict(line), ensure_ascii=False))
-        else:
-            say(line.text if rank is not None else f"[{_origin(line)}] {line.text}")
+    """Print what the ranks wrote to standard output and standard error, every line with its rank."""
+    engine = connect(state or default_state_dir())
+    chunks = engine.output(JobId(job), rank=rank, attempt=attempt, follow=follow)
+    found = engine.job(JobId(job))
+    if not found.attempts:
+        note(f"job {job} has written nothing: " + (found.detail if found.state.final else "it has not started"))
+        for line in render_reasons(engine.why(found.id)):
+            note(f"    {line}")
+    if output is Format.json:
+        lines = Lines()
+        for chunk in chunks:
+            say_bytes("".join(f"{_line_text(line)}\n" for line in lines.feed(chunk)).encode())
+    elif rank is not None:
+        for chunk in chunks:
+            say_bytes(chunk.data, error=chunk.stream == "stderr")
+    else:
+        shown = Interleaver()
+        for chunk in chunks:
+            say_bytes(shown.feed(chunk))
+        say_bytes(shown.end())
 
 
 def cancel(
@@ -326,5 +363,6 @@ def _may_wait(job: Job) -> bool:
     return not job.state.final and job.state is not JobState.RUNNING
 
 
-def _origin(line: LogLine) -> str:
-    return f"{line.rank}" if line.stream == "stdout" else f"{line.rank} err"
+def _line_text(line: LogLine) -> str:
+    values = {"attempt": line.attempt, "rank": line.rank, "stream": line.stream, "text": line.text}
+    return json.dumps(values, ensure_ascii=False)

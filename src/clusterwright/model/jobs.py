@@ -19,6 +19,8 @@ from clusterwright.lib.errors import InvalidInput
 
 JobId = NewType("JobId", str)
 
+#: The queue of a job that names none; the only one where none are declared.
+DEFAULT_QUEUE: Final = "default"
 #: Grace between SIGTERM and SIGKILL; Slurm's KillWait and Kubernetes' terminationGracePeriodSeconds default.
 DEFAULT_GRACE_S: Final = 30.0
 #: First delay before a failed task is tried again, doubled each time; Kubernetes Job back-off (10 s, 20 s, 40 s …).
@@ -227,7 +229,7 @@ class JobSpec:
 
     name: str
     groups: tuple[TaskGroup, ...]
-    queue: str = "default"
+    queue: str = DEFAULT_QUEUE
     user: str = ""
     priority: int = 0
     gpu_model: str | None = None
@@ -273,6 +275,11 @@ class JobSpec:
     def least_gpus(self) -> int:
         """GPUs of the smallest gang that may run."""
         return sum(g.least * g.gpus for g in self.groups)
+
+    @property
+    def most_ranks(self) -> int:
+        """Processes of the whole gang at full size."""
+        return sum(g.count * g.ranks_per_task for g in self.groups)
 
 
 def _is_text(text: str) -> bool:

@@ -87,8 +87,16 @@ def _never(job: Waiting, state: QueueState) -> Blocker:
             potential = balance_of(state, flavor).potential(job.queue) if _names(job, flavor, state) else 0.0
             numbers["potential_gpus"] = potential
             reasons.append(f"queue '{job.queue}' can never use more than {potential:g} {_model(flavor)}")
-    message = "; ".join(reasons) + f"; the job needs {_need(job.groups)}"
-    return _blocker(state, BlockerKind.NEVER_FITS, message, numbers, next_step="ask for less, or add nodes or quota")
+    message = "; ".join(dict.fromkeys(reasons)) + f"; the job needs {_need(job.groups)}"
+    step = "ask for less, or add nodes or quota"
+    if any(_excluded(job, f, state) for f in flavors):
+        step = f"exclude fewer nodes, {step}"
+    return _blocker(state, BlockerKind.NEVER_FITS, message, numbers, next_step=step)
+
+
+def _excluded(job: Waiting, flavor: str, state: QueueState) -> list[str]:
+    """Nodes that only the job's own wish keeps it from."""
+    return [n.name for n in state.nodes if n.flavor == flavor and n.name in job.exclude]
 
 
 def _names(job: Waiting, flavor: str, state: QueueState) -> bool:
@@ -99,10 +107,14 @@ def _largest(job: Waiting, group: TaskGroup, flavor: str, state: QueueState, num
     rooms = rooms_of(job, flavor, state.nodes, avoid=False, empty=True)
     largest = min(largest_count(group, rooms), group.count)
     numbers[f"largest_{group.name}_tasks"] = max(largest, numbers.get(f"largest_{group.name}_tasks", 0))
+    excluded = _excluded(job, flavor, state)
+    if not rooms:
+        nodes = "the only node" if len(excluded) == 1 else f"all {len(excluded)} nodes"
+        return f"the job excludes {nodes}{f' with {flavor}' if flavor else ''}"
+    left = f" ({len(excluded)} more {'is' if len(excluded) == 1 else 'are'} excluded by the job)" if excluded else ""
     apart = " on nodes of their own" if group.spread else ""
-    return (
-        f"all {len(rooms)} usable nodes hold {largest} of {group.least} tasks with {group.gpus} {_model(flavor)}{apart}"
-    )
+    held = f"hold {largest} of {group.least} tasks with {group.gpus} {_model(flavor)}{apart}"
+    return f"all {len(rooms)} usable nodes{left} {held}"
 
 
 def _quota(job: Waiting, flavor: str, state: QueueState) -> list[Blocker]:
@@ -142,6 +154,9 @@ def _hardware(job: Waiting, flavor: str, state: QueueState) -> list[Blocker]:
     }
     notes = [f"node {n.name} is down ({n.reason or 'no reason given'})" for n in down[:TOP_HOLDERS]]
     notes += [f"node {n.name} is avoided because an attempt was lost on it" for n in avoided[:TOP_HOLDERS]]
+    excluded = _excluded(job, flavor, state)
+    if excluded:
+        notes.append(f"the job excludes {len(excluded)} node{'s' * (len(excluded) != 1)}")
     kind, text = BlockerKind.HARDWARE_WAIT, f"{free} {_model(flavor)} free, the job needs {_need(job.groups)}"
     if free >= job.least_gpus and rooms and job.least_gpus:
         kind = BlockerKind.FRAGMENTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusterwright.model.jobs import Blocker, JobId, TaskGroup, TaskPlacement
+from clusterwright.model.jobs import DEFAULT_QUEUE, Blocker, JobId, TaskGroup, TaskPlacement
 from clusterwright.queueing.quotas import QueueTree
 
 
@@ -37,7 +37,7 @@ class Waiting:
     id: JobId
     groups: tuple[TaskGroup, ...]
     queued_at_s: float
-    queue: str = "default"
+    queue: str = DEFAULT_QUEUE
     priority: int = 0
     flavor: str | None = None
     exclude: frozenset[str] = frozenset()

@@ -57,6 +57,11 @@ def render_nodes(nodes: Sequence[Node]) -> str:
     return "\n".join([*_table(rows), *note])
 
 
+def render_reasons(reasons: Sequence[Blocker]) -> list[str]:
+    """One line for every reason why a job does not run."""
+    return [_reason(b) for b in reasons]
+
+
 def job_values(job: Job, reasons: Sequence[Blocker]) -> dict[str, Any]:
     """A job with its blockers as plain values."""
     values: dict[str, Any] = asdict(job)

@@ -282,6 +282,14 @@ def test_a_queue_that_takes_no_jobs_is_refused_with_the_choices(stage: Stage) ->
 
 
 @in_loop
+def test_without_declared_queues_only_the_default_one_takes_jobs(stage: Stage) -> None:
+    s = stage()
+    with pytest.raises(InvalidInput, match="queue 'nope' does not exist: no queues are declared"):
+        s.submit(queue="nope")
+    assert s.submit(queue="default") == "1"
+
+
+@in_loop
 def test_an_attempt_whose_agent_was_replaced_while_nobody_looked_is_lost(stage: Stage) -> None:
     s = stage()
     s.hello("n1")

@@ -186,3 +186,18 @@ def test_an_unfinished_search_is_not_called_never() -> None:
     groups = [group(1, size, name=f"of-{size}") for size in sizes]
     found = only(run([node("n1", half), node("n2", sum(sizes) - half)], waiting(1, *groups)))
     assert found.kind is BlockerKind.FRAGMENTED
+
+
+def test_a_job_that_excludes_every_node_is_told_so() -> None:
+    found = only(run([node("n1"), node("n2")], waiting(1, exclude=frozenset({"n1", "n2"}))))
+    assert found.kind is BlockerKind.NEVER_FITS
+    assert found.message == "the job excludes all 2 nodes with h100; the job needs 1 × 8 GPUs"
+    assert found.next_step == "exclude fewer nodes, ask for less, or add nodes or quota"
+
+
+def test_excluded_nodes_are_counted_where_the_rest_is_too_small_or_in_use() -> None:
+    never = only(run([node("n1"), node("n2")], waiting(1, group(2), exclude=frozenset({"n2"}))))
+    assert "all 1 usable nodes (1 more is excluded by the job) hold 1 of 2 tasks" in never.message
+    waits = only(run([node("n1", free=0), node("n2")], waiting(1, exclude=frozenset({"n2"}))))
+    assert waits.kind is BlockerKind.HARDWARE_WAIT
+    assert waits.message.endswith("the job excludes 1 node")

@@ -18,11 +18,16 @@ from clusterwright.engines.local.layout import Layout
 from clusterwright.engines.local.messages import BLOCKERS, EVENTS, JOB, JOBS, NODES
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import Blocker, Event, Job, JobId, JobSpec, LogLine, Node
+from clusterwright.model.outputs import Lines, LogChunk
 
 #: How long a request waits for a control plane that is being restarted.
 PATIENCE_S: Final = 15.0
 #: Pause while following logs of a rank that writes nothing.
 FOLLOW_S: Final = 0.2
+#: How much of a log is read at once.
+CHUNK_BYTES: Final = 1 << 20
+#: Requests that change something: one without an answer may have been taken.
+CHANGING: Final = ("submit", "cancel", "requeue", "hold")
 
 
 class LocalEngine:
@@ -96,50 +101,61 @@ class LocalEngine:
         self, job: JobId, *, rank: int | None = None, attempt: int | None = None, follow: bool = False
     ) -> Iterator[LogLine]:
         """See `Engine.logs`."""
+        return _lines(self.output(job, rank=rank, attempt=attempt, follow=follow))
+
+    def output(
+        self, job: JobId, *, rank: int | None = None, attempt: int | None = None, follow: bool = False
+    ) -> Iterator[LogChunk]:
+        """The same byte for byte, as it is written.
+
+        Raises:
+            InvalidInput: when the job, the attempt, or the rank in it does not exist.
+        """
         found = self.job(job)
         numbers = [a.number for a in found.attempts]
         if attempt is not None and attempt not in numbers:
             raise InvalidInput(f"job {job} has no attempt {attempt}; it has {numbers or 'none yet'}")
+        _require_rank(found, rank, attempt, follow=follow)
         return self._follow(found, rank, attempt) if follow else self._read(found, rank, attempt)
 
-    def _read(self, job: Job, rank: int | None, attempt: int | None) -> Iterator[LogLine]:
-        number = attempt or len(job.attempts)
+    def _read(self, job: Job, rank: int | None, attempt: int | None) -> Iterator[LogChunk]:
+        read = dict[Path, int]()
         for a in job.attempts:
-            if a.number == number:
+            if a.number == (attempt or len(job.attempts)):
                 for r in a.ranks:
                     if rank is None or r.rank == rank:
-                        yield from self._tail(job.id, number, r.rank, {}, last=True)
+                        yield from self._tail(job.id, a.number, r.rank, read, last=True)
 
-    def _follow(self, job: Job, rank: int | None, attempt: int | None) -> Iterator[LogLine]:
-        read: dict[Path, int] = {}
-        first = attempt or max(1, len(job.attempts))
+    def _follow(self, job: Job, rank: int | None, attempt: int | None) -> Iterator[LogChunk]:
+        read, first = dict[Path, int](), attempt or max(1, len(job.attempts))
         while True:
-            job = self.job(job.id)
-            last = job.state.final or (attempt is not None and attempt < len(job.attempts))
-            news = False
+            job, news = self.job(job.id), False
+            over = job.state.final or (attempt is not None and attempt < len(job.attempts))
             for a in job.attempts:
-                if a.number >= first and (attempt is None or a.number == attempt):
+                if a.number == attempt or (attempt is None and a.number >= first):
                     for r in a.ranks:
                         if rank is None or r.rank == rank:
-                            for line in self._tail(job.id, a.number, r.rank, read, last=not a.active):
-                                news = True
-                                yield line
-            if last:
+                            for chunk in self._tail(job.id, a.number, r.rank, read, last=not a.active):
+                                news |= bool(chunk.data)
+                                yield chunk
+                if not a.active:
+                    first = max(first, a.number + 1)  # all of it has been read
+            if over:
                 return
             if not news:
                 time.sleep(FOLLOW_S)
 
-    def _tail(self, job: JobId, attempt: int, rank: int, read: dict[Path, int], *, last: bool) -> Iterator[LogLine]:
-        """Whole lines written since the last look; at the end also one without newline."""
+    def _tail(self, job: JobId, attempt: int, rank: int, read: dict[Path, int], *, last: bool) -> Iterator[LogChunk]:
+        """What was written since the last look; `last`: nothing will be added."""
         for stream in ("stdout", "stderr"):
             path = self._layout.rank(job, attempt, rank) / f"{stream}.log"
             with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
                 file.seek(read.get(path, 0))
-                for line in file:
-                    if not line.endswith(b"\n") and not last:
-                        break
-                    read[path] = read.get(path, 0) + len(line)
-                    yield LogLine(attempt, rank, stream, line.rstrip(b"\n").decode(errors="replace"))
+                while data := file.read(CHUNK_BYTES):
+                    read[path] = read.get(path, 0) + len(data)
+                    yield LogChunk(attempt, rank, stream, data)
+                if last:
+                    yield LogChunk(attempt, rank, stream, b"", last=True)
 
     def _ask(self, kind: str, **fields: Any) -> Any:
         """One request and its answer; asks again when the control plane dies meanwhile."""
@@ -154,7 +170,10 @@ class LocalEngine:
                 if up is None:
                     raise Unavailable(f"no cluster is up in {self._layout.root}; start one with `cw up`") from error
                 if time.monotonic() > deadline:
-                    raise Unavailable(f"the control plane in {self._layout.root} does not answer: {error}") from error
+                    said = f"the control plane in {self._layout.root} does not answer: {error}"
+                    if kind in CHANGING:
+                        said += f"; it may still carry out this {kind}: see `cw queue` before you repeat it"
+                    raise Unavailable(said) from error
                 time.sleep(0.05)
         if "error" in answer:
             raise (InvalidInput if answer["error"] == "invalid" else Unavailable)(*answer["messages"])
@@ -165,6 +184,24 @@ class LocalEngine:
         with contextlib.closing(connection):
             connection.sendall(request)
             return _read_answer(connection)
+
+
+def _lines(chunks: Iterator[LogChunk]) -> Iterator[LogLine]:
+    lines = Lines()
+    for chunk in chunks:
+        yield from lines.feed(chunk)
+
+
+def _require_rank(job: Job, rank: int | None, attempt: int | None, *, follow: bool) -> None:
+    """Raise when a rank cannot be there: one attempt has its own number of them, later ones may have all."""
+    if rank is None:
+        return
+    number = attempt if attempt is not None else len(job.attempts)
+    count, where = job.spec.most_ranks, ""
+    if number and not (follow and attempt is None):
+        count, where = len(job.attempts[number - 1].ranks), f" in attempt {number}"
+    if rank >= count:
+        raise InvalidInput(f"job {job.id} has no rank {rank}{where}; its ranks are 0 to {count - 1}")
 
 
 def _read_answer(connection: socket.socket) -> dict[str, Any]:

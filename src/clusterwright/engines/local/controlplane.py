@@ -30,6 +30,7 @@ from clusterwright.engines.local.scheduling import queue_state
 from clusterwright.engines.local.wire import Message
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import (
+    DEFAULT_QUEUE,
     AgentIdentity,
     Attempt,
     AttemptEnd,
@@ -176,6 +177,8 @@ class ControlPlane:
         tree = self.config.tree
         if tree.queues and spec.queue not in tree.leaves:
             raise InvalidInput(f"queue '{spec.queue}' takes no jobs; queues: {', '.join(sorted(tree.leaves))}")
+        if not tree.queues and spec.queue != DEFAULT_QUEUE:
+            raise InvalidInput(f"queue '{spec.queue}' does not exist: no queues are declared, all jobs are in one")
         known = {n.name for n in self.config.nodes}
         for what, names in (("excluded", spec.exclude), ("first", spec.first_nodes)):
             unknown = [n for n in names if n not in known]
