@@ -134,7 +134,10 @@ WRONG = [
         "0.yaml:5:5: prices.our-contract.colour: unknown key 'colour'",
     ),
     (altered("    source: order form 17\n", ""), "0.yaml:2:3: prices.our-contract.source: 'source' is missing"),
-    (altered("low: $1.87/GPU-h", "low: $1.87/h"), "0.yaml:7:5: prices.our-contract.low: '$1.87/h' measures money per time"),
+    (
+        altered("low: $1.87/GPU-h", "low: $1.87/h"),
+        "0.yaml:7:5: prices.our-contract.low: '$1.87/h' measures money per time",
+    ),
     (altered("low: $1.87", "low: $9.87"), "low '$9.87/GPU-h' is above high '$1.87/GPU-h'"),
     (altered("kind: rental", "kind: capex\n    per: gpu"), "a capex price is money, not '$1.87/GPU-h'"),
     (altered("h100-sxm-80", "h100-smx-80"), ITEM),
