@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,25 @@ def test_mistakes_exit_2_with_the_valid_choices(shell: Shell) -> None:
     excluding = shell.cw("submit", "--exclude", "n1", "--", "true").stdout.strip()
     assert "NEVER_FITS: the job excludes the only node" in shell.cw("queue", excluding).stdout
     assert "already up" in shell.cw("up", "--nodes", "n1", "--detach", code=2).stderr
+
+
+@pytest.mark.timeout(60)
+def test_a_state_directory_that_cannot_be_used_is_named_at_once(shell: Shell, tmp_path: Path) -> None:
+    def up(state: Path) -> str:
+        began = time.monotonic()
+        error = shell.cw("up", "--nodes", "n1", "--detach", "--state", str(state), code=2).stderr
+        assert time.monotonic() - began < 15  # a start that waits gives up after 60 s
+        assert "Traceback" not in error
+        return error
+
+    assert "bytes too long: SQLite opens files with at most 504" in up(tmp_path.joinpath(*["x" * 99] * 9))
+    (tmp_path / "file").touch()
+    assert "Not a directory" in up(tmp_path / "file" / "state")
+    assert "File name too long" in up(tmp_path / ("x" * 300))
+    (tmp_path / "spoilt").mkdir()
+    (tmp_path / "spoilt" / "state.db").write_text("this is not a database, but it is long enough to be taken for one\n")
+    assert "the control plane cannot begin: " in (error := up(tmp_path / "spoilt"))
+    assert "state.db: cannot be used as state: file is not a database" in error
 
 
 def test_a_program_whose_name_is_no_text_runs_under_a_readable_name(shell: Shell, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from clusterwright.app.wiring import SystemClock
 from clusterwright.engines.local.configs import read_config
 from clusterwright.engines.local.controlplane import ControlPlane
-from clusterwright.engines.local.layout import Layout
+from clusterwright.engines.local.layout import Layout, write_json
 from clusterwright.engines.local.serving import Server
 from clusterwright.lib.errors import ClusterwrightError
 from clusterwright.store.sqlite import SqliteStore
@@ -31,8 +32,13 @@ def main(argv: list[str]) -> int:
 
 
 async def _serve(layout: Layout) -> None:
-    store = SqliteStore(layout.database)
-    await Server(ControlPlane(layout, read_config(layout), store, SystemClock())).run()
+    try:
+        config, store = read_config(layout), SqliteStore(layout.database)
+    except ClusterwrightError as error:
+        with contextlib.suppress(OSError):  # a full disk: the log may have it
+            write_json(layout.failure, {"error": str(error)})
+        raise
+    await Server(ControlPlane(layout, config, store, SystemClock())).run()
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ START_S: Final = 60.0
 TELL_S: Final = 5.0
 #: Grace for jobs that run when a cluster is stopped, at most their own.
 STOP_GRACE_S: Final = 10.0
+#: SQLite's MAX_PATHNAME (os_unix.c), less the "-journal" that it appends to the name of a database.
+LONGEST_DATABASE_PATH: Final = 512 - len("-journal")
 
 __all__ = ["ClusterHandle", "connect", "default_state_dir", "real_nodes", "start_cluster", "stop"]
 
@@ -121,7 +123,7 @@ def start_cluster(
         start_timeout_s: when to give up.
 
     Raises:
-        InvalidInput: on no or repeated nodes.
+        InvalidInput: on no or repeated nodes, or a state directory whose path is too long.
         Unavailable: when a cluster is up there already, or an agent did not report in time, or
             the engine is not installed.
     """
@@ -130,14 +132,18 @@ def start_cluster(
     if not names or len(set(names)) != len(names):
         raise InvalidInput("a cluster needs at least one node, and every node a name of its own")
     layout = Layout(Path(state_dir).absolute())
-    layout.make()
+    _require_short_path(layout)
+    with _unwritable_named(layout):
+        layout.make()
     with _only_starter(layout):
         if read_identity(layout, "supervisor") is not None:
             raise Unavailable(f"a cluster is already up in {layout.root}; end it with `cw down`")
         config = ClusterConfig(
             _cluster_id(layout), tuple(nodes), tree or QueueTree(), restart_agents, heartbeat_s, heartbeat_timeout_s
         )
-        write_config(layout, config)
+        with _unwritable_named(layout):
+            write_config(layout, config)
+            layout.failure.unlink(missing_ok=True)
         handle = _spawn_supervisor(layout, config.cluster, stop_grace_s, detach=detach)
         try:
             _await_agents(handle, layout, start_timeout_s)
@@ -201,10 +207,30 @@ def real_nodes() -> tuple[NodeSpec, ...]:
     return (NodeSpec(socket.gethostname(), len(gpus), models.pop(), virtual=False),)
 
 
+def _require_short_path(layout: Layout) -> None:
+    length, most = len(os.fsencode(os.path.realpath(layout.database))), LONGEST_DATABASE_PATH
+    if length > most:
+        raise InvalidInput(
+            f"the path of the state directory is {length - most} bytes too long: SQLite opens files with at most {most} "
+            f"bytes in their path, {layout.database.name} there would have {length}"
+        )
+
+
+@contextlib.contextmanager
+def _unwritable_named(layout: Layout) -> Iterator[None]:
+    """A state directory that cannot be made or written is the user's to mend."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or layout.root
+        raise Unavailable(f"state directory {layout.root} cannot be used: {where}: {error.strerror}") from error
+
+
 @contextlib.contextmanager
 def _only_starter(layout: Layout) -> Iterator[None]:
     """Keeps two starts in one directory apart: the one that gives up must not stop the other's cluster."""
-    lock = os.open(layout.lock("up"), os.O_RDWR | os.O_CREAT, 0o600)
+    with _unwritable_named(layout):
+        lock = os.open(layout.lock("up"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -265,6 +291,9 @@ def _await_agents(handle: ClusterHandle, layout: Layout, timeout_s: float) -> No
                 raise Unavailable("; ".join(broken))
             if not missing:
                 return
+        failure = read_json(layout.failure)
+        if isinstance(failure, dict):
+            raise Unavailable(f"the control plane cannot begin: {failure.get('error')}")
         if not handle.alive:
             raise Unavailable(f"the supervisor ended; see {layout.log / 'supervisor.log'}")
         if time.monotonic() > deadline:

@@ -4,6 +4,7 @@ cluster.json              cluster id, nodes, policy: written by `up`
 state.db                  the store
 run/cp.sock               the control plane's socket
 run/*.lock                held while the supervisor and the control plane live
+run/failure.json          why the control plane could not begin
 run/*.json                pid and start time of supervisor, control plane and agents
 log/                      what these wrote
 jobs/ID/checkpoint        default checkpoint directory, with the epoch file
@@ -59,6 +60,11 @@ class Layout:
     def stop_order(self) -> Path:
         """How `down` wants a supervisor to stop; read when it gets SIGTERM."""
         return self.run / "stop.json"
+
+    @property
+    def failure(self) -> Path:
+        """Why the last control plane could not even begin; whoever starts a cluster says it instead of waiting."""
+        return self.run / "failure.json"
 
     def lock(self, process: str) -> Path:
         """The lock a process holds while it lives."""
