@@ -211,8 +211,8 @@ def _require_short_path(layout: Layout) -> None:
     length, most = len(os.fsencode(os.path.realpath(layout.database))), LONGEST_DATABASE_PATH
     if length > most:
         raise InvalidInput(
-            f"the path of the state directory is {length - most} bytes too long: SQLite opens files with at most {most} "
-            f"bytes in their path, {layout.database.name} there would have {length}"
+            f"the path of the state directory is {length - most} bytes too long: SQLite opens files with at most "
+            f"{most} bytes in their path, {layout.database.name} there would have {length}"
         )
 
 
