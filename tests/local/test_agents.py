@@ -39,7 +39,7 @@ class Plane:
         self.layout.make()
         write_config(self.layout, ClusterConfig(self.cluster, (NodeSpec("n1", 0),), QueueTree(), heartbeat_s=0.02))
         self.checkpoint = str(directory / "ckpt")
-        fences.open_epoch(self.checkpoint, 1)
+        assert fences.open_epoch(self.checkpoint, fences.Owner(self.cluster, "1"), 1) == 1
         with wire.listen(self.layout.run / "cp.sock") as listener:
             environment = {**os.environ, TAG: agent_tag(self.cluster, "n1", self.boot), "CLUSTERWRIGHT_BOOT": self.boot}
             self.process = subprocess.Popen(child_command(self.layout.root, "agent", "n1"), env=environment)
