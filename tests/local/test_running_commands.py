@@ -118,7 +118,7 @@ def test_a_state_directory_that_cannot_be_used_is_named_at_once(shell: Shell, tm
         assert "Traceback" not in error
         return error
 
-    assert "bytes too long: SQLite opens files with at most 504" in up(tmp_path.joinpath(*["x" * 99] * 9))
+    assert "bytes too long: SQLite opens files with at most 504 bytes" in up(tmp_path.joinpath(*["x" * 99] * 9))
     (tmp_path / "file").touch()
     assert "Not a directory" in up(tmp_path / "file" / "state")
     assert "File name too long" in up(tmp_path / ("x" * 300))
