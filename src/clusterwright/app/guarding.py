@@ -1,6 +1,7 @@
 """The last line of defence: what escapes a command becomes a message and an exit code.
 
-The only broad `except` of the program; the traceback of a bug is kept, on standard error.
+The only broad `except` that ends an error; the traceback of a bug is kept, on standard error. (One thread of the engine
+catches broadly, too, to raise the error again where it is awaited.)
 """
 
 from __future__ import annotations

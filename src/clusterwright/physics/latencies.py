@@ -43,25 +43,20 @@ def unique_experts_share(experts: float, active: float, tokens: float) -> float:
     return 1.0 - math.pow(1 - active / experts, tokens)
 
 
-def decode_step_s(
-    read_bytes: float,
-    bandwidth_bytes_s: float,
-    flops: float,
-    peak_flops_s: float,
-    all_reduce_s: float,
-    layers: float,
-    bandwidth_share: float = BANDWIDTH_SHARE,
-    matmul_share: float = 0.80,
-) -> float:
-    """Seconds of one decode step without interference by prefills.
+def decode_step_s(memory_time_s: float, compute_time_s: float, all_reduces_s: float, layers: float) -> float:
+    """Seconds of one decode step without interference by prefills: the roofline, and what is not part of it.
 
     Args:
-        read_bytes: B of weights and KV cache that one GPU reads.
-        flops: of one GPU.
-        all_reduce_s: of the whole step.
+        memory_time_s: to read weights and KV cache, see `memory_s`.
+        compute_time_s: of the matrix products and attention.
+        all_reduces_s: of the whole step.
     """
-    roofline = max(memory_s(read_bytes, bandwidth_bytes_s, bandwidth_share), flops / (matmul_share * peak_flops_s))
-    return roofline + all_reduce_s + LAYER_S * layers + STEP_S
+    return max(memory_time_s, compute_time_s) + all_reduces_s + overhead_s(layers)
+
+
+def overhead_s(layers: float) -> float:
+    """Seconds of a step beside the roofline: launches, norms, scheduler, sampler."""
+    return LAYER_S * layers + STEP_S
 
 
 def memory_s(read_bytes: float, bandwidth_bytes_s: float, bandwidth_share: float = BANDWIDTH_SHARE) -> float:

@@ -14,11 +14,11 @@ from typing import Final
 
 from clusterwright.physics.collectives import all_reduce_us
 from clusterwright.physics.latencies import (
-    LAYER_S,
-    STEP_S,
     decode_flops,
+    decode_step_s,
     interference_s,
     memory_s,
+    overhead_s,
     prefill_flops,
     prefill_s,
     unique_experts_share,
@@ -129,7 +129,7 @@ class Replica:
     @property
     def overhead_s(self) -> float:
         """Seconds of a step beside the roofline: launches, norms, scheduler, sampler."""
-        return LAYER_S * self.shape.layers + STEP_S
+        return overhead_s(self.shape.layers)
 
     def prefills_s(self, batch: float) -> float:
         """Seconds that prompts of new requests add to a step."""
@@ -137,8 +137,9 @@ class Replica:
 
     def step_s(self, batch: float) -> float:
         """Seconds per output token with `batch` requests in flight, prefills of new ones included."""
-        roofline = max(self.memory_s(batch), self.compute_s(batch))
-        return roofline + self.reduces_s(batch) + self.overhead_s + self.prefills_s(batch)
+        layers = self.shape.layers
+        step = decode_step_s(self.memory_s(batch), self.compute_s(batch), self.reduces_s(batch), layers)
+        return step + self.prefills_s(batch)
 
     def rate(self, batch: float) -> float:
         """Requests per second with `batch` in flight, by Little's law."""

@@ -8,10 +8,9 @@ from clusterwright.lib.figures import Figure
 from clusterwright.model.hardware import Gpu, NodeShape
 from clusterwright.model.networks import Network
 from clusterwright.model.pools import Pool
+from clusterwright.physics.transfers import network_rate
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet
-
-_BITS_PER_BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def node_network_rate(sheet: Sheet, name: str, network: Network) -> Figure:
         f"{path}.node_rate",
         "GB/s",
         "rate of a port × ports ÷ 8 bit ÷ oversubscription",
-        lambda r, p, o: r * p / _BITS_PER_BYTE / o,
+        lambda r, p, o: network_rate(r, p, 1, o),  # linear: Gb/s in, GB/s out
         rate,
         ports,
         squeeze,

@@ -100,8 +100,9 @@ def test_unique_experts_of_sixteen_tokens():
 
 
 def test_decode_step_takes_the_larger_of_memory_and_compute():
-    memory_bound = decode_step_s(1e10, 3.35e12, 1e9, 989e12, 0, 80)
-    compute_bound = decode_step_s(1e10, 3.35e12, 1e13, 989e12, 0, 80)
+    reading = memory_s(1e10, 3.35e12)
+    memory_bound = decode_step_s(reading, 1e9 / (0.8 * 989e12), 0, 80)
+    compute_bound = decode_step_s(reading, 1e13 / (0.8 * 989e12), 0, 80)
     assert memory_bound == pytest.approx(1e10 / (0.77 * 3.35e12) + 80 * 75e-6 + 0.3e-3)
     assert compute_bound == pytest.approx(1e13 / (0.8 * 989e12) + 80 * 75e-6 + 0.3e-3)
 

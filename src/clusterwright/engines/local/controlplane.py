@@ -90,7 +90,6 @@ class ControlPlane:
         self.jobs: dict[JobId, Job] = {}
         self.nodes: dict[str, Node] = {}
         self.blockers: dict[JobId, tuple[Blocker, ...]] = {}
-        self.last_seq = 0
         self.changed = asyncio.Event()
         self.wake = asyncio.Event()
         self.stopping = False
@@ -115,7 +114,7 @@ class ControlPlane:
             return
         history = [*events, *(e for c in changed for e in c.events)]
         try:
-            self.last_seq = self.store.commit(jobs=[c.job for c in changed], nodes=nodes, events=history)
+            self.store.commit(jobs=[c.job for c in changed], nodes=nodes, events=history)
         except Unavailable as error:
             if not self.trouble:
                 _log.error("%s", error)
