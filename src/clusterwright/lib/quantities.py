@@ -40,6 +40,9 @@ def _units() -> dict[str, tuple[float, Powers]]:
         units[prefix + "FLOP/s"] = (scale, (("FLOP", 1), ("s", -1)))
         units[prefix + "tok"] = units[prefix + "token"] = units[prefix + "tokens"] = (scale, (("token", 1),))
         units[prefix + "IOPS"] = (scale, (("op", 1), ("s", -1)))
+        units[prefix + "Hz"] = (scale, (("Hz", 1),))
+        units[prefix + "J"] = (scale, (("W", 1), ("s", 1)))
+        units[prefix + "T/s"] = (scale, (("transfer", 1), ("s", -1)))
     durations = {
         "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0,
         "minute": 60.0, "h": HOUR_S, "hr": HOUR_S, "hour": HOUR_S, "d": 24 * HOUR_S, "day": 24 * HOUR_S,
@@ -56,6 +59,8 @@ def _units() -> dict[str, tuple[float, Powers]]:
         units[code] = units[sign] = (1.0, ((code, 1),))
     units["¢"] = units["cent"] = (0.01, (("USD", 1),))
     units["%"] = (0.01, ())
+    units["°C"] = (1.0, (("°C", 1),))
+    units["op"] = units["ops"] = (1.0, (("op", 1),))
     return units
 
 

@@ -1,0 +1,9 @@
+"""Collective benchmarks: nccl-tests and rccl-tests."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.readers.readers import Reader
+
+READERS: Final[tuple[Reader, ...]] = ()

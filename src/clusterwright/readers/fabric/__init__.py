@@ -1,0 +1,9 @@
+"""InfiniBand and RDMA: ports, links, counters, perftest."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.readers.readers import Reader
+
+READERS: Final[tuple[Reader, ...]] = ()

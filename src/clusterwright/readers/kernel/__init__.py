@@ -1,0 +1,9 @@
+"""Kernel and fabric manager logs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.readers.readers import Reader
+
+READERS: Final[tuple[Reader, ...]] = ()

@@ -1,0 +1,9 @@
+"""Formats of many tools: CTRF, JUnit, cost exports; and notes that are no tool's output."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.readers.readers import Reader
+
+READERS: Final[tuple[Reader, ...]] = ()

@@ -1,0 +1,9 @@
+"""Storage benchmarks: fio, ior, mdtest, elbencho, gdsio."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.readers.readers import Reader
+
+READERS: Final[tuple[Reader, ...]] = ()
