@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clusterwright.cli.main import COMMANDS
-from clusterwright.cli.reference import commands_page
+from clusterwright.cli.reference import commands_page, commands_under
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
 
@@ -16,4 +16,4 @@ def test_the_page_is_current() -> None:
 
 def test_every_command_has_an_entry() -> None:
     entries = [line.removeprefix("### cw ") for line in PAGE.splitlines() if line.startswith("### ")]
-    assert entries == [name for group in COMMANDS.values() for name in group]
+    assert entries == [n for group in COMMANDS.values() for entry in group for n, _ in commands_under(entry)]

@@ -14,7 +14,7 @@ from clusterwright import __version__
 from clusterwright.app.guarding import guard
 from clusterwright.cli.output import show_error
 
-#: heading → command → (module, function, one line for the overview), in the order in which help shows them.
+#: heading → command → (module, function or typer group, one line for the overview), in the order of help.
 COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
     "From a file to a verdict": {
         "prove": ("proving", "prove", "Review, plan, rehearse and judge one architecture; write the report."),
@@ -62,6 +62,8 @@ class LazyGroup(TyperGroup):
             return None
         module, function, _ = _TABLE[cmd_name]
         loaded = getattr(import_module(f"clusterwright.cli.{module}"), function)
+        if isinstance(loaded, typer.Typer):
+            return _load_group(loaded, cmd_name)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(cmd_name)(loaded)
         return typer.main.get_command(single)
@@ -80,6 +82,21 @@ class LazyGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the overview (Typer would import every command to describe it)."""
         typer.echo(overview(), nl=False)
+
+
+def command_group(summary: str) -> typer.Typer:
+    """A group of commands such as `cw accept plan`, to be named in COMMANDS like a function.
+
+    Args:
+        summary: what the commands have in common, shown by its help.
+    """
+    return typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=summary)
+
+
+def _load_group(group: typer.Typer, name: str) -> Any:
+    loaded = typer.main.get_group(group)
+    loaded.name = name
+    return loaded
 
 
 def overview() -> str:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, Final
 
+import typer
+
 from clusterwright.cli.main import COMMANDS
 
 _HEAD: Final = """\
@@ -24,10 +26,20 @@ def commands_page() -> str:
     blocks = [_HEAD]
     for heading, commands in COMMANDS.items():
         blocks.append(f"## {heading}\n")
-        for name, (module, function, _) in commands.items():
-            found = getattr(import_module(f"clusterwright.cli.{module}"), function)
-            blocks.append(_describe(name, found))
+        blocks += [_describe(name, command) for entry in commands for name, command in commands_under(entry)]
     return "\n".join(blocks)
+
+
+def commands_under(entry: str) -> Iterator[tuple[str, Callable[..., None]]]:
+    """(name, function) of a command; of a group, of every command in it, such as `accept plan`."""
+    module, function, _ = next(commands[entry] for commands in COMMANDS.values() if entry in commands)
+    found = getattr(import_module(f"clusterwright.cli.{module}"), function)
+    if not isinstance(found, typer.Typer):
+        yield entry, found
+        return
+    for member in found.registered_commands:
+        if member.callback is not None:
+            yield f"{entry} {member.name or member.callback.__name__}", member.callback
 
 
 def _describe(name: str, command: Callable[..., None]) -> str:

@@ -7,12 +7,16 @@ import inspect
 import signal
 import subprocess
 import sys
+import types
 from importlib.metadata import entry_points
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from clusterwright.app.guarding import BUG, guard
-from clusterwright.cli.main import _TABLE, COMMANDS, overview
+from clusterwright.cli.main import _TABLE, COMMANDS, app, command_group, overview
+from clusterwright.cli.reference import commands_page, commands_under
 from clusterwright.lib.errors import ClusterwrightError, Interrupted, InvalidInput
 
 
@@ -142,8 +146,49 @@ def test_a_missing_extra_names_itself() -> None:
     assert "clusterwright[local]" in str(shown[0])
 
 
-def test_every_command_function_is_documented() -> None:
-    from importlib import import_module
+@pytest.mark.parametrize("entry", list(_TABLE))
+def test_every_command_function_is_documented(entry: str) -> None:
+    found = dict(commands_under(entry))
+    assert found
+    assert all(inspect.getdoc(command) for command in found.values())
 
-    for module, function, _ in _TABLE.values():
-        assert inspect.getdoc(getattr(import_module(f"clusterwright.cli.{module}"), function))
+
+@pytest.fixture
+def sample(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A group of two commands in the table, and its name."""
+    group = command_group("Try a group.")
+
+    @group.command("first")
+    def first() -> None:
+        """Do the first thing."""
+        raise typer.Exit(4)
+
+    @group.command("second")
+    def second() -> None:
+        """Do the second thing."""
+
+    module = types.ModuleType("clusterwright.cli.sample")
+    vars(module)["sample"] = group
+    entry = ("sample", "sample", "Try a group.")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(_TABLE, "sample", entry)
+    monkeypatch.setitem(COMMANDS, "Samples", {"sample": entry})
+    return "sample"
+
+
+def test_a_group_runs_its_commands_and_names_them(sample: str) -> None:
+    assert CliRunner().invoke(app, [sample, "first"]).exit_code == 4
+    shown = CliRunner().invoke(app, [sample, "--help"])
+    assert all(text in shown.output for text in ("Try a group.", "first", "Do the second thing."))
+
+
+def test_a_group_answers_a_wrong_command_with_the_nearest(sample: str) -> None:
+    shown = CliRunner().invoke(app, [sample, "secnd"])
+    assert shown.exit_code == 2
+    assert "second" in shown.output
+
+
+def test_the_page_of_commands_describes_every_command_of_a_group(sample: str) -> None:
+    page = commands_page()
+    assert "### cw sample first\n\nDo the first thing." in page
+    assert "### cw sample second\n\nDo the second thing." in page
