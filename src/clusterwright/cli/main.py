@@ -24,6 +24,9 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "init": ("documents", "init", "Write a first architecture file from a template."),
         "schema": ("documents", "schema", "Print the JSON Schema of the file, for editors."),
     },
+    "Evidence and acceptance": {
+        "read": ("readings", "read", "Read what a tool printed: values with units, and what could not be read."),
+    },
     "The embedded engine, on one machine": {
         "up": ("running", "up", "Start a control plane and one agent per node."),
         "down": ("running", "down", "Stop everything that `up` started."),
