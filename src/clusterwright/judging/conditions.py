@@ -49,10 +49,10 @@ def _equal(name: str, wanted: object, text: str) -> bool:
     """Whether a printed condition is the wanted one; a longer duration than asked for counts."""
     text = text.strip()
     if name == "message_size":
-        size = _magnitude(text, "bytes")
+        size = magnitude(text, "bytes")
         return size is not None and math.isclose(size, getattr(wanted, "value", math.nan), rel_tol=1e-9)
     if name == "duration":
-        time = _magnitude(text, "duration")
+        time = magnitude(text, "duration")
         return time is not None and time >= getattr(wanted, "value", math.inf)
     if name == "concurrency":
         return text.isdecimal() and int(text) == wanted
@@ -61,18 +61,20 @@ def _equal(name: str, wanted: object, text: str) -> bool:
     if name == "image":
         return digest_part(text) == digest_part(str(wanted))
     if name == "data_type":
-        return _data_type(text) == _data_type(str(wanted))
+        return data_type_name(text) == data_type_name(str(wanted))
     return _plain(text) == _plain(str(wanted))
 
 
-def _magnitude(text: str, kind: str) -> float | None:
+def magnitude(text: str, kind: str) -> float | None:
+    """A printed quantity in base units, None when it is none of that kind."""
     try:
         return parse_kind(text, kind).value
     except UnitError:
         return None
 
 
-def _data_type(text: str) -> str:
+def data_type_name(text: str) -> str:
+    """The name by which nccl-tests knows an element type."""
     name = text.strip().lower()
     return _DATA_TYPES.get(name, name)
 
