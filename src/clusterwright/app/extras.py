@@ -8,7 +8,7 @@ from typing import Final
 from clusterwright.lib.errors import Unavailable
 
 #: Modules of optional extras → the extra that brings them. NVML is looked for only where real GPUs are asked for.
-_EXTRAS: Final = {"sqlalchemy": "local", "pynvml": "local"}
+_EXTRAS: Final = {"sqlalchemy": "local", "pynvml": "local", "cryptography": "evidence"}
 
 
 def missing_extra(module: str) -> Unavailable | None:
@@ -17,6 +17,18 @@ def missing_extra(module: str) -> Unavailable | None:
     return (
         None if extra is None else Unavailable(f"this needs the extra '{extra}': pip install 'clusterwright[{extra}]'")
     )
+
+
+def require_evidence() -> None:
+    """Check that the evidence store can be used.
+
+    Raises:
+        Unavailable: naming the extra that is missing.
+    """
+    if find_spec("sqlalchemy") is None or find_spec("cryptography") is None:
+        error = missing_extra("cryptography")
+        assert error is not None
+        raise error
 
 
 def require_engine() -> None:
