@@ -1,0 +1,234 @@
+"""The table of nccl-tests: header line → columns, line → row.
+
+Columns differ by version (`error` before 2.12, `#wrong` since), by operation (`root`, `redop`), by option (`cputime`,
+`timestamp`, per-iteration statistics) and by the hands a file went through (`#` stripped); a row is read by the names
+in its header. Without a header only a row whose numbers confirm each other (algbw = size / time) is read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from clusterwright.lib.quantities import Quantity
+from clusterwright.model.observations import Lack, NoValue, Value
+from clusterwright.readers.collectives.programs import ELEMENT_BYTES, REDUCTIONS, ranks_by_count
+from clusterwright.readers.values import read_number, read_quantity, unreadable
+
+_TEXTS: Final = ("size", "count", "type", "redop", "root")
+_UNITS: Final = {
+    "time": "µs",
+    "algbw": "GB/s",
+    "busbw": "GB/s",
+    "i_min": "µs",
+    "i_max": "µs",
+    "i_p99": "µs",
+    "i_cv%": "%",
+}
+_SAME: Final = {"wrong": "wrong", "#wrong": "wrong", "error": "error", "cputime": "time", "#": ""}
+_KNOWN: Final = frozenset({*_TEXTS, *_UNITS, "wrong", "error", "timestamp"})
+_INTEGER: Final = re.compile(r"\d{1,20}")
+_GROUPED: Final = re.compile(r"\d{1,20}(?:_\d{1,20}){1,8}")
+_TIDY: Final = re.compile(r"\d{1,3}(?:_\d{3})+")
+_BARE: Final = {
+    13: ("size", "count", "type", "redop", "root"),
+    12: ("size", "count", "type", "redop"),
+    11: ("size", "count", "type"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Columns of a table in order; the second half of a pair of equal names is in place."""
+
+    columns: tuple[str, ...]
+    units: bool = True
+
+    @property
+    def halves(self) -> int:
+        """How often the measurement stands in a row."""
+        return self.columns.count("busbw")
+
+
+@dataclass(slots=True)
+class Half:
+    """What a row says about one place of the result."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def number(self, name: str, unit: str) -> float | None:
+        """A value in `unit`, None where there is none."""
+        value = self.values.get(name)
+        return value.to(unit) if isinstance(value, Quantity) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row. `halves` has the keys `out` and `in`; `root` is "" without such a column."""
+
+    line: int
+    size: int
+    count: int | None
+    type: str
+    redop: str
+    root: str
+    halves: dict[str, Half]
+    edited: str = ""
+    timestamp: str = ""
+
+
+def parse_header(text: str) -> Layout | None:
+    """The columns that a header line names, None when the line is no header. Unknown names are kept as they are."""
+    if "busbw" not in text or "time" not in text:
+        return None
+    words = [_SAME.get(word, word) for word in text.replace("#wrong", " wrong").replace("#", " ").split()]
+    words = [word for word in words if word and word != "|"]
+    if not words or words[0] != "size" or not 1 <= words.count("busbw") <= 2:
+        return None
+    return Layout(tuple(words))
+
+
+def unknown_columns(layout: Layout) -> tuple[str, ...]:
+    """Names in a header that no known version prints."""
+    return tuple(name for name in dict.fromkeys(layout.columns) if name not in _KNOWN)
+
+
+def looks_like_row(text: str) -> bool:
+    """Whether a line begins as a row does: a size and then a number, a placeholder or nothing."""
+    words = text.split(None, 2)[:2]
+    if not words or not (_INTEGER.fullmatch(words[0]) or _GROUPED.fullmatch(words[0])):
+        return False
+    return len(words) == 1 or words[1][0].isdigit() or words[1][0] in "xX."
+
+
+def is_strongly_row(text: str) -> bool:
+    """Whether a line is a row even where no header announces one: size, count, type."""
+    words = text.split(None, 3)
+    return len(words) > 3 and words[1].isdecimal() and words[2] in ELEMENT_BYTES
+
+
+def looks_like_tail(text: str) -> bool:
+    """Whether a line is the second part of a row that was torn: time, two bandwidths and a count, no size."""
+    words = text.split(None, 4)
+    return len(words) >= 4 and "." in words[0] and all(re.fullmatch(r"\d+\.\d+", word) for word in words[:3])
+
+
+def parse_row(layout: Layout | None, text: str, line: int) -> Row | str:
+    """The row, or why it is none.
+
+    Args:
+        layout: of the header above it, None when there was no header.
+    """
+    words = text.split()
+    if "NCCL" in words or "NCCL" in text:
+        return "NCCL's own log was written into this row"
+    if layout is None:
+        return _parse_bare(words, line)
+    columns = list(layout.columns)
+    if "timestamp" in columns and len(words) == len(columns) + 1:
+        words[-2:] = [f"{words[-2]} {words[-1]}"]
+    missing = len(columns) - len(words)
+    if missing > 0 and "redop" in columns:
+        place = columns.index("redop")
+        if len(words) > place and words[place] not in REDUCTIONS and not words[place][0].isalpha():
+            columns.remove("redop")
+            missing -= 1
+    if missing:
+        what = "cut or torn: " if missing > 0 else "too many fields: "
+        return f"{what}{len(words)} of {len(columns)} fields"
+    return _build(columns, words, line)
+
+
+def _parse_bare(words: list[str], line: int) -> Row | str:
+    """A row without a header: accepted only when algbw is size over time in both halves."""
+    texts = _BARE.get(len(words))
+    if texts is None:
+        return "no header above it, and not a whole row of a known layout"
+    names = list(texts)
+    if len(words) == 12 and words[3] not in REDUCTIONS:
+        names[3] = "root"
+    last = "wrong" if len(words) == 13 else "error"
+    columns = [*names, "time", "algbw", "busbw", last, "time", "algbw", "busbw", last]
+    row = _build(columns, words, line)
+    if isinstance(row, Row) and not all(agrees(row, half) for half in row.halves.values()):
+        return "no header above it, and its numbers do not confirm each other"
+    return row
+
+
+def agrees(row: Row, half: Half) -> bool:
+    """Whether algbw is size over time, within what rounding to two decimals leaves open.
+
+    Operations that split the buffer counted n - 1 of n shares before 2.12, hypercube does still.
+    """
+    time, algbw = half.number("time", "s"), half.number("algbw", "GB/s")
+    if time is None or algbw is None or time <= 0:
+        return True
+    shares = ranks_by_count(row.size, row.count or 0, row.type) or 1
+    whole = row.size / time / 1e9
+    expected = [whole] if shares == 1 else [whole, whole * (shares - 1) / shares]
+    return any(abs(speed - algbw) <= 0.02 + 0.02 * speed for speed in expected)
+
+
+def _build(columns: list[str], words: list[str], line: int) -> Row | str:
+    cells: dict[str, list[str]] = {}
+    for name, word in zip(columns, words, strict=True):
+        cells.setdefault(name, []).append(word)
+    size, edited = _read_size(cells["size"][0])
+    if size is None:
+        return "its size is no number"
+    count = cells.get("count", [""])[0]
+    if count and not _INTEGER.fullmatch(count):
+        return "its count is no number"
+    kind = cells.get("type", [""])[0]
+    if kind and kind not in ELEMENT_BYTES and not kind[0].isalpha():
+        return "its type is no name"
+    halves = {}
+    for index, place in enumerate(("out", "in")[: columns.count("busbw")]):
+        half = _read_half(cells, index)
+        if isinstance(half, str):
+            return half
+        halves[place] = half
+    return Row(
+        line=line,
+        size=size,
+        count=int(count) if count else None,
+        type=kind,
+        redop=cells.get("redop", [""])[0],
+        root=cells.get("root", [""])[0],
+        halves=halves,
+        edited=edited,
+        timestamp=cells.get("timestamp", [""])[0],
+    )
+
+
+def _read_size(word: str) -> tuple[int | None, str]:
+    """(bytes, what hands did to it)."""
+    if _INTEGER.fullmatch(word):
+        return int(word), ""
+    if _GROUPED.fullmatch(word):
+        return int(word.replace("_", "")), "digit groups" if _TIDY.fullmatch(word) else "wrong digit groups"
+    return None, ""
+
+
+def _read_half(cells: dict[str, list[str]], index: int) -> Half | str:
+    half = Half()
+    for name, words in cells.items():
+        if name in _TEXTS or name == "timestamp" or index >= len(words):
+            continue
+        word = words[index]
+        unit = _UNITS.get(name)
+        value: Value
+        if unit is not None:
+            value = read_quantity(word, unit)
+        elif name in ("wrong", "error"):
+            value = read_number(word)
+        else:
+            value = unreadable(word, f"column '{name}' is not known")
+        if isinstance(value, NoValue) and value.lack is Lack.UNREADABLE and name in ("time", "algbw", "busbw"):
+            return f"{name} is '{word[:20]}': {value.why}"
+        negative = (isinstance(value, Quantity) and value.value < 0) or (isinstance(value, float) and value < 0)
+        if negative:
+            return f"{name} is negative, which is impossible"
+        half.values[name] = value
+    return half
