@@ -9,7 +9,9 @@ from clusterwright.judging.conditions import data_type_name, magnitude
 from clusterwright.model.evidence import Reading
 
 #: What is printed beside a value and does not make it another measurement: it describes the system or the run.
-_NOT_IDENTITY: Final = frozenset({"image", "duration", "gpu", "xids", "lifetime", "iterations", "statistic"})
+_NOT_IDENTITY: Final = frozenset(
+    {"image", "duration", "gpu", "events", "failed", "windows", "checkpoints", "unfinished"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,13 @@ _MAY_BE_ZERO: Final = frozenset({"lost_work", "checkpoint_stall"})
 #: What tools print where a value would stand.
 _NO_VALUE: Final = frozenset({"", "n/a", "[n/a]", "na", "none", "null", "unknown", "-", "nan"})
 _SKIPPED: Final = ("skip", "not run", "disabled")
+#: Values that may truly be below zero: a GPU above its slowdown temperature.
+_MAY_BE_NEGATIVE: Final = frozenset({"gpu_temperature_margin"})
+#: Beginnings of reasons that say all by themselves why there is no value.
+REASONS: Final = (
+    "incomplete", "not checked", "no value", "invalid", "refused", "warned", "partial view", "unit unknown",
+    "scope unknown", "not comparable", "not told apart", "other conditions",
+)  # fmt: skip
 
 
 def why_toothless(requirement: Requirement) -> str:
@@ -24,6 +31,8 @@ def why_toothless(requirement: Requirement) -> str:
         wanted = {"more": "at_least", "less": "at_most", "equal": "equals or at_least"}[better]
         return f"threshold points the wrong way: {requirement.metric} wants {wanted}, the file says {comparison}"
     value = _number(threshold)
+    if requirement.metric in _MAY_BE_NEGATIVE:
+        return ""
     if value is not None and comparison == "at_least" and value <= 0:
         return f"threshold proves nothing: every {requirement.metric} is at least {threshold}"
     if value is not None and not math.isfinite(value):
@@ -41,7 +50,9 @@ def why_unusable(requirement: Requirement, reading: Reading, limit: Quantity | N
     if value is None or (isinstance(value, str) and value.strip().lower() in _NO_VALUE):
         text = reading.unreadable.strip()
         if text.lower().startswith(_SKIPPED):
-            return f"skipped: {text}"
+            return text if text.lower().startswith("skipped:") else f"skipped: {text}"
+        if text.lower().startswith(REASONS):
+            return text
         return f"unparsable: '{text}'" if text else "unparsable: no value"
     if isinstance(value, str) and value.strip().lower().startswith(_SKIPPED):
         return f"skipped: {value.strip()}"
@@ -60,7 +71,7 @@ def _why_impossible(requirement: Requirement, value: Threshold, limit: Quantity 
     number, kind = _number(value), requirement.about.kind
     if number is None:
         return ""
-    if not math.isfinite(number) or number < 0:
+    if not math.isfinite(number) or (number < 0 and requirement.metric not in _MAY_BE_NEGATIVE):
         return f"impossible value: {value}"
     if kind == "count" and number != int(number):
         return f"impossible value: {value} is not a whole number"

@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusterwright.judging.derivations import collectives
+from clusterwright.judging.derivations import (
+    collectives,
+    diagnoses,
+    fabrics,
+    gpus,
+    kernels,
+    schedulers,
+    servings,
+    storages,
+    trainings,
+)
 from clusterwright.judging.derivations.facts import Facts
 from clusterwright.model.evidence import Reading
 from clusterwright.model.observations import Notice, Run, Transcript, Weight
@@ -37,9 +47,17 @@ class Family:
 
 
 FAMILIES: Final[tuple[Family, ...]] = (
-    Family(
-        "collectives", ("nccl-tests", "rccl-tests"), collectives.derive_collectives, collectives.METRICS_OF, True
-    ),
+    Family("collectives", ("nccl-", "rccl-"), collectives.derive_collectives, collectives.METRICS_OF, True),
+    Family("traffic", ("perftest",), fabrics.derive_traffic, fabrics.TRAFFIC_METRICS, True),
+    Family("storage", ("fio", "ior", "mdtest", "elbencho", "gdsio"), storages.derive_storages, (), True),
+    Family("serving", ("serving-",), servings.derive_servings, servings.METRICS_OF, True),
+    Family("capacity", ("serving-capacity",), servings.derive_capacities, servings.CAPACITY_METRICS, True),
+    Family("training", ("training",), trainings.derive_trainings, trainings.METRICS_OF, True),
+    Family("gpus", ("nvidia-smi", "rocm-smi"), gpus.derive_gpus, (), False),
+    Family("diagnosis", ("dcgm-diag",), diagnoses.derive_diagnoses, diagnoses.METRICS_OF, False),
+    Family("kernel", ("kernel", "nvidia-fabric-manager"), kernels.derive_kernels, kernels.METRICS_OF, False),
+    Family("ports", ("ib-state", "ibstat", "ibv"), fabrics.derive_ports, fabrics.PORT_METRICS, False),
+    Family("schedulers", ("slurm", "k8s"), schedulers.derive_schedulers, (), False),
 )  # fmt: skip
 #: Conditions that describe the system on which a tool ran.
 _ENVIRONMENT: Final = (
@@ -111,15 +129,14 @@ def families_of(kind: str) -> tuple[Family, ...]:
 
 def _derive_run(facts: Facts) -> list[Reading]:
     found: list[Reading] = []
-    for family in FAMILIES:
-        mine = facts.kind.startswith(family.kinds)
+    for family in families_of(facts.kind):
         given = list(family.derive(facts))
+        metrics = tuple(dict.fromkeys(r.metric for r in given)) or family.metrics
+        whys = list(_faults(facts.run, benchmark=family.benchmark))
+        if not given and not whys:
+            whys = ["no value: it holds no result of this kind"]
         found += given
-        metrics = tuple(dict.fromkeys(r.metric for r in given)) or (family.metrics if mine else ())
-        for why in _faults(facts.run, benchmark=family.benchmark) if metrics else ():
-            found += [_lost(facts, metric, why) for metric in metrics]
-        if mine and not given and not found:
-            found += [_lost(facts, metric, "incomplete: it holds no result") for metric in metrics]
+        found += [_lost(facts, metric, why) for why in whys for metric in metrics]
     return found
 
 

@@ -58,8 +58,10 @@ _KIND_OF = {
     **dict.fromkeys(
         ("ttft", "ttft_p50", "ttft_p95", "ttft_p99", "tpot", "tpot_p50", "tpot_p95", "tpot_p99"), "inference"
     ),
-    **dict.fromkeys(("request_rate", "load_after_loss"), "inference"),
-    **dict.fromkeys(("lost_work", "step_time", "training_rate"), "training"),
+    **dict.fromkeys(("itl_p95", "itl_p99", "latency_p95", "latency_p99", "request_success", "goodput"), "inference"),
+    **dict.fromkeys(("request_rate", "load_after_loss", "output_token_rate", "kv_cache_tokens"), "inference"),
+    **dict.fromkeys(("lost_work", "step_time", "training_rate", "tflops_per_gpu", "data_loading_stall"), "training"),
+    **dict.fromkeys(("skipped_steps", "checkpoints_failed"), "training"),
     **dict.fromkeys(("checkpoint_write", "checkpoint_restore", "checkpoint_stall"), "training"),
 }
 

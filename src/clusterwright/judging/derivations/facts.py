@@ -14,6 +14,8 @@ from clusterwright.model.evidence import Reading
 from clusterwright.model.metrics import METRICS
 from clusterwright.model.observations import NoValue, Observation, Run, Value
 
+#: Names that are no host's own.
+_NO_HOSTS: Final = frozenset({"localhost", "localhost.localdomain", "127.0.0.1", "unknown"})
 #: Conditions of a run that every reading repeats, because a requirement may name them.
 _REPEATED: Final = ("image", "transport", "duration", "concurrency")
 
@@ -69,13 +71,17 @@ class Facts:
         if not isinstance(listed, str):
             listed = self.run.condition("node")
         if isinstance(listed, str):
-            return tuple(dict.fromkeys(n.strip() for n in listed.split(",") if n.strip()))
-        return tuple(dict.fromkeys(n for o in self.run.observations if (n := dict(o.subject).get("node"))))
+            found = [n.strip() for n in listed.split(",")]
+        else:
+            found = [dict(o.subject).get("node", "") for o in self.run.observations]
+        return tuple(dict.fromkeys(n for n in found if n and n.lower() not in _NO_HOSTS))
 
     def together(self) -> tuple[str, ...]:
         """Hosts that took part at once: as given where their number fits what is printed, else as printed."""
         printed = self.node_names()
         count = self.number("node_count")
+        if count is None and self.run.condition("ranks_listed") is not None:
+            printed = ()  # of the rank list only a part is there
         if self.given and (not printed or len(self.given) == len(printed)) and count in (None, float(len(self.given))):
             return tuple(same_host(n, self.given) for n in printed) if self._same(printed) else self.given
         if count is not None and len(printed) != count:

@@ -1,0 +1,52 @@
+"""DCGM: tests that failed, on any GPU. A warning, a skip or a test that did not run is no pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from clusterwright.judging.derivations.facts import Facts, plain
+from clusterwright.model.evidence import Reading
+from clusterwright.model.observations import Observation
+
+METRICS_OF: Final = ("dcgm_failures",)
+#: What keeps a host from passing: result → how the reason begins.
+_NO_PASS: Final = {"warn": "warned", "skip": "skipped", "not run": "skipped", "": "no value"}
+
+
+def derive_diagnoses(facts: Facts) -> Iterator[Reading]:
+    """Per host the tests that failed; a GPU that fails a test counts once for it, whatever it did later."""
+    for node, observations in facts.per_node("test"):
+        results = [(o, plain(o.value).lower()) for o in observations]
+        failed = {_what(o) for o, result in results if result == "fail"}
+        passed = any(result == "pass" for _, result in results)
+        conditions = {"level": level} if (level := facts.text("deepest_level")) else {}
+        if failed:
+            named = ", ".join(sorted(" on GPU ".join(filter(None, what)) for what in failed)[:6])
+            yield facts.reading("dcgm_failures", float(len(failed)), conditions | {"failed": named}, nodes=(node,))
+        elif passed:
+            yield facts.reading("dcgm_failures", 0.0, conditions, nodes=(node,))
+        for bad, begin in _NO_PASS.items():
+            found = [o for o, result in results if result == bad]
+            if found:
+                why = f"{begin}: {_name_tests(found)}"
+                yield facts.reading("dcgm_failures", None, conditions, nodes=(node,), why=why)
+
+
+def _what(observation: Observation) -> tuple[str, str]:
+    subject = dict(observation.subject)
+    return subject.get("test", ""), subject.get("gpu", "")
+
+
+def _name_tests(observations: list[Observation]) -> str:
+    """`memory on GPU 0, 3; pcie`, at most four tests."""
+    by_test: dict[str, list[str]] = {}
+    for o in observations:
+        test, gpu = _what(o)
+        by_test.setdefault(test, []).append(gpu)
+    named = []
+    for test, gpus in by_test.items():
+        where = ", ".join(dict.fromkeys(g for g in gpus if g))
+        named.append(f"{test} on GPU {where}" if where else test)
+    more = f" and {len(named) - 4} more" if len(named) > 4 else ""
+    return "; ".join(named[:4]) + more
