@@ -1,9 +1,12 @@
-"""DCGM: diagnosis, health, discovery, exporter metrics."""
+"""DCGM: diagnosis, health, discovery, links, samples, exporter metrics; logs of checks that call such tools."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from clusterwright.readers.dcgm import check_logs, diag, discovery, dmon, health, metrics, nvlinks
 from clusterwright.readers.readers import Reader
 
-READERS: Final[tuple[Reader, ...]] = ()
+READERS: Final[tuple[Reader, ...]] = (
+    diag.READER, health.READER, discovery.READER, nvlinks.READER, dmon.READER, metrics.READER, check_logs.READER,
+)  # fmt: skip
