@@ -6,6 +6,7 @@ operations that split their buffer print a share of it (`count`), and busbw / al
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -62,7 +63,7 @@ def _operation(record: Record, shared: int | None) -> tuple[str, str]:
     row = _largest(record)
     if row is None:
         return "", ""
-    root = int(row.root) if row.root.lstrip("-").isdecimal() and len(row.root) < 9 else None
+    root = int(row.root) if re.fullmatch(r"-?\d{1,8}", row.root) else None
     numbers = {place: isinstance(half.values.get("wrong"), float) for place, half in row.halves.items()}
     found = operation_by_columns(
         row.redop,

@@ -8,6 +8,7 @@ Source: NVIDIA nccl-tests, doc/PERFORMANCE.md and src/*.cu (GetCollByteCount, Ge
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -75,8 +76,11 @@ def ranks_by_factor(operation: str, pairs: Iterable[tuple[float, float]]) -> int
             high = min(high, (busbw + 0.006) / (algbw - 0.006))
     if low == 0.0 or low > high:
         return None
-    fitting = [n for n in range(2, _MOST_RANKS) if low <= (factor(operation, n) or 0.0) <= high]
-    return fitting[0] if len(fitting) == 1 else None
+    top = 2.0 if operation == "all-reduce" else 1.0  # the factor is top·(n-1)/n
+    if low >= top or high >= top:
+        return None
+    first, last = math.ceil(top / (top - low) - 1e-9), math.floor(top / (top - high) + 1e-9)
+    return first if first == last and 2 <= first < _MOST_RANKS else None
 
 
 def operation_by_columns(

@@ -25,6 +25,7 @@ class Record:
         versions: what was printed as version, by name.
         bounds: (line, number of values out of bounds as printed, what the tool says).
         average: (line, average bus bandwidth as printed, what the tool says).
+        footer: whether this form of output ends with both sums.
         cut_rank: number of the line at which the list of ranks breaks off.
     """
 
@@ -54,7 +55,7 @@ class Record:
     settings: dict[str, str] = field(default_factory=dict)
     bounds: tuple[int, str, str] | None = None
     average: tuple[int, str, str] | None = None
-    concluded: bool = False
+    footer: bool = True
     cut_rank: int = 0
     rows_left_out: int = 0
 

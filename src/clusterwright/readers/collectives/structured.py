@@ -9,7 +9,7 @@ Source: nccl-tests src/util.cu (JSON_FILE_VERSION 2); rccl-tests src/common.cu; 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from clusterwright.model.observations import Lack, NoValue, Value
 from clusterwright.readers.collectives.programs import OPERATIONS, program_in
@@ -110,7 +110,7 @@ def _rank(item: Any) -> Rank | None:
 def _nccl_row(item: Any) -> Row | str:
     found = _dict(item)
     size = found.get("size")
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+    if not _is_size(size):
         return "no size"
     halves = {}
     for key, place in (("out_of_place", "out"), ("in_place", "in")):
@@ -157,7 +157,9 @@ def _rccl_records(items: list[Any], line: int) -> Iterator[Record]:
         name = str(found.get("name", ""))[:40]
         key = name.replace("_", "").lower()
         program = next((p for p in OPERATIONS if p.replace("_", "") == key), "")
-        record = records.setdefault(name, Record(stage=1, layout=_LAYOUT, library="rccl", program=program))
+        record = records.setdefault(
+            name, Record(stage=1, layout=_LAYOUT, library="rccl", program=program, footer=False)
+        )
         record.named_by = "the JSON"
         half = _half(
             {
@@ -167,7 +169,7 @@ def _rccl_records(items: list[Any], line: int) -> Iterator[Record]:
         )
         size = found.get("size")
         place = {"0": "out", "1": "in", "False": "out", "True": "in"}.get(str(found.get("inPlace")), "")
-        if half is None or not isinstance(size, int) or size < 0 or not place:
+        if half is None or not _is_size(size) or not place:
             _keep(record, "no size, place or measurement", item)
             continue
         half.values["wrong"] = _count(found.get("wrong"))
@@ -184,6 +186,10 @@ def _rccl_records(items: list[Any], line: int) -> Iterator[Record]:
     if not records:
         raise Refused("a list without rows of rccl-tests", line)
     yield from records.values()
+
+
+def _is_size(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
 def _plain(identity: tuple[Any, ...]) -> tuple[str, ...]:
@@ -218,7 +224,7 @@ def _row(size: int, found: dict[str, Any], halves: dict[str, Half]) -> Row:
     texts = {
         key: str(found[key]).strip()[:20] if found.get(key) is not None else "" for key in ("type", "redop", "root")
     }
-    whole = count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 1 << 63 else None
+    whole = count if _is_size(count) else None
     return Row(0, size, whole, texts["type"], texts["redop"], texts["root"], halves)
 
 

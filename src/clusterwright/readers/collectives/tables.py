@@ -101,6 +101,8 @@ class _Reader:
         self._records = records
         self._record = self._begin()
         self._last_line = 0
+        self._width = self._width_before = 0
+        self._last_row = ""
 
     def feed(self, number: int, text: str) -> None:
         """Take the next line."""
@@ -121,6 +123,9 @@ class _Reader:
         record = self._record
         if record.ranks and record.ranks[-1].line == self._last_line:
             record.cut_rank = self._last_line
+        if record.rows and record.rows[-1].line == self._last_line and self._width < self._width_before:
+            row = record.rows.pop()
+            record.reject(row.line, self._last_row, "the output ends in it, short of the width of the rows above")
 
     def _begin(self) -> Record:
         if len(self._records) >= MOST_RUNS:
@@ -166,9 +171,7 @@ class _Reader:
         return True
 
     def _take_name(self, event: str, program: str) -> None:
-        concluded = event == "concluded"
-        record = self._enter("concluded" if concluded else "starting")
-        record.concluded = record.concluded or concluded
+        record = self._enter(event)
         name = program_in(program)
         if name is not None:
             record.program, record.named_by = name, "the tool"
@@ -205,6 +208,7 @@ class _Reader:
                     self._enter("rows").reject(number, text, row)
                 return known
             self._enter("rows").keep_row(row)
+            self._last_row, self._width_before, self._width = text, self._width, len(text.rstrip())
             return True
         if inside and looks_like_tail(text):
             self._enter("rows").reject(number, text, "the second part of a row that was torn")
@@ -257,7 +261,8 @@ class _Reader:
             match = pattern.search(text)
             if match is not None:
                 record = self._aside()
-                record.versions.setdefault(name, match[1])
+                if "+" in match[1] or name not in record.versions:
+                    record.versions[name] = match[1]
                 if name in ("rccl", "hip", "rocm"):
                     record.library = "rccl"
 
