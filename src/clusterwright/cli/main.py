@@ -25,6 +25,11 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "schema": ("documents", "schema", "Print the JSON Schema of the file, for editors."),
     },
     "Evidence and acceptance": {
+        "lint-thresholds": (
+            "linting",
+            "lint_thresholds",
+            "Find thresholds that nothing meets, or that everything meets.",
+        ),
         "read": ("readings", "read", "Read what a tool printed: values with units, and what could not be read."),
     },
     "The embedded engine, on one machine": {
@@ -106,7 +111,7 @@ def overview() -> str:
     """What `cw --help` prints."""
     blocks = []
     for heading, commands in COMMANDS.items():
-        rows = [f"  {name:<9} {summary}" for name, (_, _, summary) in commands.items()]
+        rows = [f"  {name:<15} {summary}" for name, (_, _, summary) in commands.items()]
         blocks.append(f"{heading}:\n" + "\n".join(rows) + "\n")
     return _OVERVIEW.format(commands="\n".join(blocks))
 
