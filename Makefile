@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help prove test check fmt golden docs bench clean
+.PHONY: help prove test check fmt golden docs bench corpus fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -42,6 +42,14 @@ docs: $(READY) ## write the generated pages in docs/ anew
 
 bench: $(READY) ## measure start-up and review beside named peers
 	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/readers.py
+
+corpus: $(READY) ## read a folder of tool outputs (public ones beside the clone, else the fixtures): kind × read, partly, refused
+	$(BIN)/python tools/read_corpus.py
+
+fuzz: $(READY) ## fuzz every reader for FUZZ_SECONDS (30) each under coverage guidance
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt atheris
+	$(BIN)/python tools/fuzz_readers.py --seconds $(or $(FUZZ_SECONDS),30)
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist proof
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist proof .fuzz

@@ -76,4 +76,6 @@ def _finite(value: float) -> float | None:
 
 
 def _folded(text: str, width: int, indent: str) -> list[str]:
-    return textwrap.wrap(text, max(60, width), initial_indent=indent, subsequent_indent=" " * len(indent) + "  ")
+    return textwrap.wrap(
+        text, max(60, width), initial_indent=indent, subsequent_indent=" " * len(indent) + "  ", break_on_hyphens=False
+    )

@@ -166,5 +166,10 @@ def _say(value: Value) -> str:
 
 def _folded(text: str, width: int, indent: str) -> list[str]:
     return textwrap.wrap(
-        text, max(60, width), initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
+        text,
+        max(60, width),
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     ) or [indent]
