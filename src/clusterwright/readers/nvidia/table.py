@@ -41,9 +41,10 @@ _FIRST: Final = re.compile(
 
 
 def recognise(head: Head) -> int:
-    """Sure by the banner; fairly sure by a heading or the table of MIG devices; by a failure of nvidia-smi."""
+    """Sure by a banner at the top, half sure by one in the midst of other text; by headings; by a failure."""
     if re.search(r"^[ \t]*\| NVIDIA-SMI ", head.text, re.MULTILINE):
-        return 100
+        top = [line for line in head.text.split("\n", 40)[:40] if line.strip()][:8]
+        return 100 if any(line.lstrip().startswith("| NVIDIA-SMI ") for line in top) else 60
     if re.search(r"\|\s*GPU\s+Name\s.{0,40}\|\s*Bus-Id\s", head.text):
         return 95
     if re.search(r"\| MIG devices: ", head.text) or re.search(r"\| Processes: [^\n]{0,100}GPU Memory", head.text):

@@ -13,7 +13,7 @@ from typing import Final
 from clusterwright.model.observations import Run, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line, Source
-from clusterwright.readers.nvidia.cells import as_text
+from clusterwright.readers.nvidia.cells import as_absent, as_text
 from clusterwright.readers.nvidia.devices import by_host, host_of, is_command, is_elision, labels
 from clusterwright.readers.nvidia.failures import note_failure, refuse_failure
 from clusterwright.readers.nvidia.matrices import Matrix, absent_rows, add_row, asymmetric, header_of
@@ -100,6 +100,9 @@ class _Topology:
         own = [device for device in matrix.devices if device.startswith(self._kind)]
         nics = [device for device in matrix.devices if device not in own]
         builder.observe(f"{self._kind.lower()}s_visible", float(len(own)), labels(node=self._node), matrix.line)
+        for device in own if self._kind == "GPU" else ():
+            nameless = as_absent("the matrix prints no product names")
+            builder.observe("gpu", nameless, labels(node=self._node, gpu=device[3:]), matrix.line)
         peer = all(_P2P.fullmatch(link) for link, _ in matrix.cells.values()) and len(matrix.cells) > 1
         self._observe_links("p2p" if peer else "link", _P2P if peer else _LINK)
         for (device, heading), (text, number) in matrix.affinity.items():
