@@ -59,6 +59,12 @@ def read_resource(resource: str, raw: object) -> Value:
         return lacking(str(raw)) or unreadable(str(raw), "not a Kubernetes quantity")
     if number < 0:
         return unreadable(str(raw), "a negative amount")
+    if is_bytes(resource):
+        match = _QUANTITY.fullmatch(str(raw).strip())
+        suffix = (match["suffix"] or "") if match is not None else ""
+        if match is not None and suffix not in ("n", "u", "m"):
+            power = f"e{match['power']}" if match["power"] else ""
+            return Quantity(float(number), (("B", 1),), f"{match['number']}{power} {suffix}B")
     return to_value(resource, number)
 
 
@@ -100,6 +106,6 @@ def spell(resource: str, number: Fraction) -> str:
         return f"{float(number):.10g}"
     for suffix in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
         scaled = number / _SCALES[suffix]
-        if scaled >= 1 and (scaled.denominator == 1 or suffix == "Ki" or number >= 1024 * _SCALES[suffix]):
-            return f"{float(scaled):.12g} {suffix}B"
+        if scaled >= 1 and scaled.denominator == 1:
+            return f"{scaled.numerator} {suffix}B"
     return f"{float(number):.17g} B"

@@ -134,6 +134,8 @@ def _requested(lines: Sequence[Line], builder: RunBuilder) -> dict[str, object] 
     for line in lines:
         if line.number <= header.number or _RULE.fullmatch(line.text) or not line.text.startswith(" "):
             continue
+        if read_event(line.text, line.number) is not None:
+            continue  # pasted below, without its own header
         cells = _GAP.split(line.text.strip())
         amount = _CELL.fullmatch(cells[1]) if len(cells) >= 3 else None
         if amount is None or isinstance(read_resource(cells[0], amount["amount"]), NoValue):

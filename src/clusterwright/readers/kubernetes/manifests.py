@@ -103,7 +103,7 @@ class Manifest:
             kinds = ", ".join(sorted(set(self.commented)))
             builder.notice(
                 "commented-objects",
-                f"comments hold what looks like objects ({len(self.commented)}: {kinds}): they are none and are not read",
+                f"comments hold what looks like objects ({len(self.commented)}: {kinds}): they are not read",
                 Weight.INFO,
             )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
-from clusterwright.model.observations import Labels, NoValue, Weight
+from clusterwright.model.observations import Labels, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.kubernetes.amounts import is_accelerator, read_exact, read_resource, to_value
 from clusterwright.readers.kubernetes.labels import tell_labels
@@ -185,7 +185,7 @@ def _tell_amounts(node: Node, builder: RunBuilder) -> None:
             "stand for the same devices: do not add them",
             line=node.line,
         )
-    if devices and node.requested is None and node.allocatable:
+    if devices and node.requested is None and node.allocatable and not node.virtual:
         builder.notice(
             "free-not-known",
             "allocatable does not fall while pods use devices: free devices are allocatable minus the requests of the "
@@ -265,19 +265,19 @@ def _tell_all(nodes: Sequence[Node], builder: RunBuilder) -> None:
 
 def _tell_different(nodes: Sequence[Node], builder: RunBuilder) -> None:
     """Name the nodes of one product that advertise another number of GPUs than most of them."""
-    groups: dict[str, list[tuple[Node, object]]] = {}
+    groups: dict[str, list[tuple[Node, float]]] = {}
     for node in nodes:
         value = read_resource("nvidia.com/gpu", node.allocatable.get("nvidia.com/gpu"))
         product = node.labels.get("nvidia.com/gpu.product", "")
-        if product and not isinstance(value, NoValue):
+        if product and isinstance(value, float):
             groups.setdefault(product, []).append((node, value))
     for product, members in groups.items():
         (usual, count), *others = Counter(value for _, value in members).most_common()
         if not others or count <= len(members) / 2:
             continue
-        odd = [f"{node.name} {value:g}" for node, value in members if value != usual and isinstance(value, float)]
+        odd = [f"{node.name} {value:g}" for node, value in members if value != usual]
         builder.notice(
             "gpu-count-differs",
-            f"{count} of {len(members)} nodes with {product} have {usual} nvidia.com/gpu allocatable; others: "
+            f"{count} of {len(members)} nodes with {product} have {usual:g} nvidia.com/gpu allocatable; others: "
             + ", ".join(odd[:10]),
         )

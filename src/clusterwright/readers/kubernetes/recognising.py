@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from clusterwright.readers.kubernetes.events import is_header
@@ -57,6 +58,7 @@ def recogniser(kind: str) -> Callable[[Head], int]:
     return lambda head: scores(head.text).get(kind, 0)
 
 
+@lru_cache(maxsize=4)
 def scores(text: str) -> dict[str, int]:
     """How sure a text is of each Kubernetes kind; at most one has the highest score."""
     body = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
@@ -95,7 +97,10 @@ def _texts(body: str) -> list[tuple[str, int]]:
     lines = body.split("\n")
     sections = len(set(_DESCRIBED.findall(body)))
     if sections:
-        found.append((DESCRIBE, 92 if sections > 1 else 80 if "Allocat" in body or "nvidia.com" in body else 55))
+        telling = "\nAllocated resources:" in body or "\nNon-terminated Pods:" in body
+        found.append(
+            (DESCRIBE, 92 if sections > 1 or telling else 80 if "Allocat" in body or "nvidia.com" in body else 55)
+        )
     elif re.search(r"^Containers:\s*$", body, re.MULTILINE) and re.search(r"^Name:\s+\S", body, re.MULTILINE):
         found.append((DESCRIBE, 75))
     waiting = _WAITING.search(body) is not None
