@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
             "Find thresholds that nothing meets, or that everything meets.",
         ),
         "read": ("readings", "read", "Read what a tool printed: values with units, and what could not be read."),
+        "judge": ("judging", "judge", "Say what outputs prove, and judge the claims of an architecture by them."),
     },
     "The embedded engine, on one machine": {
         "up": ("running", "up", "Start a control plane and one agent per node."),

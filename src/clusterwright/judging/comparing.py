@@ -19,7 +19,7 @@ _MAY_BE_NEGATIVE: Final = frozenset({"gpu_temperature_margin"})
 #: Beginnings of reasons that say all by themselves why there is no value.
 REASONS: Final = (
     "incomplete", "not checked", "no value", "invalid", "refused", "warned", "partial view", "unit unknown",
-    "scope unknown", "not comparable", "not told apart", "other conditions",
+    "scope unknown", "not comparable", "not told apart", "impossible value",
 )  # fmt: skip
 
 

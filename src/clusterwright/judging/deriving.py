@@ -13,6 +13,7 @@ from typing import Final
 from clusterwright.judging.derivations import (
     collectives,
     diagnoses,
+    exports,
     fabrics,
     gpus,
     kernels,
@@ -53,7 +54,8 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Family("serving", ("serving-",), servings.derive_servings, servings.METRICS_OF, True),
     Family("capacity", ("serving-capacity",), servings.derive_capacities, servings.CAPACITY_METRICS, True),
     Family("training", ("training",), trainings.derive_trainings, trainings.METRICS_OF, True),
-    Family("gpus", ("nvidia-smi", "rocm-smi"), gpus.derive_gpus, (), False),
+    Family("exports", ("dcgm-metrics",), exports.derive_exports, exports.METRICS_OF, False),
+    Family("gpus", ("nvidia-smi", "rocm-smi", "dcgm-nvlink", "dcgm-discovery"), gpus.derive_gpus, (), False),
     Family("diagnosis", ("dcgm-diag",), diagnoses.derive_diagnoses, diagnoses.METRICS_OF, False),
     Family("kernel", ("kernel", "nvidia-fabric-manager"), kernels.derive_kernels, kernels.METRICS_OF, False),
     Family("ports", ("ib-state", "ibstat", "ibv"), fabrics.derive_ports, fabrics.PORT_METRICS, False),

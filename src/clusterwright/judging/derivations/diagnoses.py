@@ -1,4 +1,9 @@
-"""DCGM: tests that failed, on any GPU. A warning, a skip or a test that did not run is no pass."""
+"""DCGM: tests that failed, on any GPU. A warning, a skip or a test that did not run is no pass.
+
+Run level 1 looks at software, level 2 at memory and PCIe; a host passes from level 3 on, which loads the GPUs.
+
+Source: DCGM user guide, "DCGM Diagnostics", run levels and tests.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ from clusterwright.model.evidence import Reading
 from clusterwright.model.observations import Observation
 
 METRICS_OF: Final = ("dcgm_failures",)
+_LEAST_LEVEL: Final = 3
 #: What keeps a host from passing: result → how the reason begins.
 _NO_PASS: Final = {"warn": "warned", "skip": "skipped", "not run": "skipped", "": "no value"}
 
@@ -24,6 +30,9 @@ def derive_diagnoses(facts: Facts) -> Iterator[Reading]:
         if failed:
             named = ", ".join(sorted(" on GPU ".join(filter(None, what)) for what in failed)[:6])
             yield facts.reading("dcgm_failures", float(len(failed)), conditions | {"failed": named}, nodes=(node,))
+        elif passed and (level_run := facts.number("deepest_level")) is not None and level_run < _LEAST_LEVEL:
+            why = f"partial view: tests up to level {level_run:g} ran; dcgmi diag -r {_LEAST_LEVEL} or higher loads the GPUs"
+            yield facts.reading("dcgm_failures", None, conditions, nodes=(node,), why=why)
         elif passed:
             yield facts.reading("dcgm_failures", 0.0, conditions, nodes=(node,))
         for bad, begin in _NO_PASS.items():

@@ -144,9 +144,16 @@ class Facts:
 def why_lost(observations: Sequence[Observation]) -> str:
     """What stands where values are missing, with how many and where the first is."""
     first = observations[0]
-    what = " ".join(f"{key} {value}" for key, value in first.subject)
+    what = " ".join(f"{key} {value}" for key, value in _told(dict(first.subject)))
     others = f" and {len(observations) - 1} more" if len(observations) > 1 else ""
     return f"no value: {first.name}{f' of {what}' if what else ''} is {plain(first.value) or first.value}{others}"
+
+
+def _told(subject: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The subject as people say it: one name of the device, no times."""
+    device = next((key for key in ("gpu", "pci", "uuid") if key in subject), "")
+    left_out = {"uuid", "pci", "time", "sample", "node"} - {device}
+    return [(key, value) for key, value in subject.items() if key not in left_out]
 
 
 def plain(value: Value | None) -> str:

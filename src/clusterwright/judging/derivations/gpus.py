@@ -54,6 +54,8 @@ def _present(facts: Facts) -> Iterator[Reading]:
     """Physical GPUs that the host shows; a view of a part of them is no count of the host."""
     names = ("gpu",) if facts.has("gpu") else ("gpus_visible", "attached_gpus")
     partial = next((n.message for n in facts.run.notices if n.code in _PARTIAL), "")
+    if "-apps" in facts.run.tool:
+        partial = "GPUs without a process are not listed"
     for node, observations in facts.per_node(*names):
         seen = _seen(observations)
         attached = facts.number("attached_gpus")

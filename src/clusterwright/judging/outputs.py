@@ -1,0 +1,94 @@
+"""What was judged: outputs with what they prove, and the verdicts on the claims of a file if there was one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from clusterwright.judging.meaning import Meaning
+from clusterwright.judging.outliers import Group
+from clusterwright.judging.verdicts import exit_code
+from clusterwright.judging.yardsticks import Yardstick
+from clusterwright.model.evidence import Coverage, Evidence, Reading, Verdict
+from clusterwright.model.observations import Notice, Outcome, Transcript, Weight
+
+#: Where the time of an output is known from.
+Timed = Literal["printed", "printed without a time zone, counted at its oldest", "given", "time of the file"]
+
+#: Metrics of which more than none is a failure by itself, whatever a file requires.
+FAILURES: Final = frozenset(
+    {"collective_errors", "dcgm_failures", "xid_errors", "sxid_errors", "gpus_lost", "remap_failures", "nvlink_down",
+     "checkpoints_failed", "ecc_uncorrected"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedOutput:
+    """One output.
+
+    Args:
+        timed: where the times of its evidence come from.
+        named: how its hosts are known, in words; "" when they are not.
+        notices: what a careful person says about it, errors first.
+    """
+
+    path: str
+    transcript: Transcript
+    evidence: Evidence
+    timed: Timed
+    named: str
+    meaning: Meaning
+    notices: tuple[Notice, ...]
+    yardsticks: tuple[Yardstick, ...] = ()
+
+    @property
+    def failures(self) -> tuple[Reading, ...]:
+        """Readings that are failures by themselves."""
+        return tuple(
+            r for r in self.evidence.readings if r.metric in FAILURES and isinstance(r.value, float) and r.value > 0
+        )
+
+    @property
+    def errors(self) -> tuple[Notice, ...]:
+        """Notices that say that something is wrong."""
+        return tuple(n for n in self.notices if n.weight is Weight.ERROR)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it was read whole and none of what it should prove is without value."""
+        return self.transcript.outcome is Outcome.READ and not any(
+            r.value is None and not r.unreadable.startswith(_NOT_A_GAP) for r in self.evidence.readings
+        )
+
+
+#: Reasons for a missing value that leave no gap: the device has no such thing.
+_NOT_A_GAP: Final = "no value"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Everything that a judgement found.
+
+    Args:
+        name: of the architecture, "" without one.
+        verdicts: on its claims; () without one.
+        groups: metrics in which nodes were compared with each other.
+        remarks: what to know about the judgement as a whole.
+    """
+
+    outputs: tuple[JudgedOutput, ...]
+    name: str = ""
+    verdicts: tuple[Verdict, ...] = ()
+    coverage: Coverage | None = None
+    groups: tuple[Group, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """1 when a claim is not met or an output shows a failure, 3 when something was not measured, else 0."""
+        failed = any(o.failures or o.errors or any(y.impossible for y in o.yardsticks) for o in self.outputs)
+        if failed or (self.coverage is not None and self.coverage.not_met):
+            return 1
+        if self.coverage is not None:
+            return exit_code(self.coverage)
+        return 0 if self.outputs and all(o.whole for o in self.outputs) else 3

@@ -1,0 +1,41 @@
+"""Which hosts an output is about, from where it lies: `gpu-001/nvidia-smi.txt`, `nccl_gpu-001_gpu-002.log`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Final
+
+#: Parts of a path that are looked at, from its end.
+_PARTS: Final = 3
+#: The farthest time zone east: a time without zone cannot be older than there.
+_EASTMOST: Final = timezone(timedelta(hours=14))
+
+
+def hosts_in_path(path: str, hosts: Sequence[str]) -> tuple[str, ...]:
+    """The known hosts that the last parts of a path name, in the order of the hosts."""
+    end = "/".join(path.replace("\\", "/").split("/")[-_PARTS:])
+    return tuple(host for host in hosts if host in end and _names(end, host))
+
+
+def _names(text: str, host: str) -> bool:
+    """Whether the name stands alone: `gpu-1` does not stand in `gpu-10` or `gpu-1-2`."""
+    return re.search(rf"(?<![A-Za-z0-9-]){re.escape(host)}(?![A-Za-z0-9]|-[A-Za-z0-9])", text) is not None
+
+
+def read_moment(text: str) -> tuple[datetime, bool] | None:
+    """(aware time, whether the zone was printed) of an ISO time; None when it is none.
+
+    A time without zone is taken at its oldest, so that evidence never counts as fresher than it is.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    if moment.tzinfo is not None:
+        return moment.astimezone(UTC), True
+    try:
+        return moment.replace(tzinfo=_EASTMOST).astimezone(UTC), False
+    except OverflowError:
+        return None

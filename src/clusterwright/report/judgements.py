@@ -1,0 +1,390 @@
+"""What outputs prove, as one page of text and as plain values."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from clusterwright.judging.meaning import Meaning
+from clusterwright.judging.outliers import Group, Outlier
+from clusterwright.judging.outputs import Judged, JudgedOutput
+from clusterwright.judging.yardsticks import Yardstick
+from clusterwright.lib.hostlists import fold
+from clusterwright.lib.quantities import Quantity
+from clusterwright.model.evidence import Outcome, Reading, Verdict
+from clusterwright.model.observations import Weight
+from clusterwright.report.transcripts import value_values
+
+#: Lines under a heading before the rest is counted; --all shows them.
+_SHOWN: Final = 6
+_INDENT: Final = "  "
+_ORDER: Final = (Outcome.NOT_MET, Outcome.NOT_MEASURED, Outcome.MET, Outcome.NOT_APPLICABLE)
+
+
+def render_judgement(judged: Judged, *, whole: bool = False, width: int = 120) -> str:
+    """The verdicts first, then what is wrong, then what each output proves.
+
+    Args:
+        whole: nothing is folded.
+        width: columns of the terminal.
+    """
+    page = _Page(width, whole)
+    names = _short_names(judged.outputs)
+    if judged.coverage is not None:
+        _add_verdicts(page, judged, names)
+    _add_errors(page, judged.outputs, names)
+    _add_outliers(page, judged.groups)
+    _add_yardsticks(page, judged.outputs, names)
+    if judged.coverage is None:
+        told: set[Meaning] = set()
+        for output in judged.outputs:
+            _add_output(page, output, told)
+    else:
+        _add_sources(page, judged.outputs, names)
+    return "\n".join(page.lines).strip("\n")
+
+
+_Names = dict[str, str]
+
+
+def _short_names(outputs: Sequence[JudgedOutput]) -> _Names:
+    """path → its last part where that is unique, else the whole path."""
+    last = {o.path: o.path.rstrip("/").rpartition("/")[2] for o in outputs}
+    counts = Counter(last.values())
+    return {path: name if counts[name] == 1 else path for path, name in last.items()}
+
+
+class _Page:
+    """Lines of at most `width` columns under headings."""
+
+    def __init__(self, width: int, whole: bool) -> None:
+        self.lines: list[str] = []
+        self._width = max(60, width)
+        self.whole = whole
+
+    def head(self, text: str) -> None:
+        self.lines += ["", *textwrap.wrap(text, self._width)]
+
+    def items(self, items: Sequence[str], hint: str = "--all shows them") -> None:
+        shown = items if self.whole else items[:_SHOWN]
+        for item in shown:
+            self.item(item)
+        if len(shown) < len(items):
+            self.lines.append(f"{_INDENT}and {len(items) - len(shown):,} more; {hint}")
+
+    def item(self, text: str, depth: int = 1) -> None:
+        indent = _INDENT * depth
+        self.lines += textwrap.wrap(
+            text,
+            self._width,
+            initial_indent=indent,
+            subsequent_indent=indent + _INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def _add_verdicts(page: _Page, judged: Judged, names: _Names) -> None:
+    coverage = judged.coverage
+    if coverage is None:
+        return
+    total = coverage.met + coverage.not_met + coverage.not_measured + coverage.not_applicable
+    age = f"; the oldest evidence is {coverage.oldest_age_s / 86400:.1f} days old" if coverage.oldest_age_s else ""
+    page.lines.append(
+        f"{judged.name}: {coverage.met} of {total} required claims met, {coverage.not_met} not met, "
+        f"{coverage.not_measured} not measured{age}"
+    )
+    for remark in judged.remarks:
+        page.item(remark)
+    for outcome in _ORDER:
+        verdicts = [v for v in judged.verdicts if v.outcome is outcome]
+        if verdicts:
+            page.head(f"{outcome.value}:")
+            page.items(list(_tell_verdicts(verdicts, judged.outputs, names)))
+
+
+def _tell_verdicts(verdicts: Sequence[Verdict], outputs: Sequence[JudgedOutput], names: _Names) -> Iterator[str]:
+    """One item a verdict; those that the same next step would measure tell it once."""
+    by_id = {o.evidence.id: o for o in outputs}
+    told: set[str] = set()
+    for verdict in verdicts:
+        note = "" if verdict.requirement.required else " (informational)"
+        output = by_id.get(verdict.evidence_id)
+        source = f" [{names[output.path]}, {output.timed}]" if output else ""
+        step = f" → {verdict.next_step}" if verdict.next_step and verdict.next_step not in told else ""
+        told.add(verdict.next_step)
+        yield f"{verdict.id}{note}: {verdict.reason}{source}{step}"
+
+
+def _add_errors(page: _Page, outputs: Sequence[JudgedOutput], names: _Names) -> None:
+    items = list(dict.fromkeys(_errors(outputs, names)))
+    if items:
+        page.head("wrong:")
+        page.items(items)
+
+
+def _errors(outputs: Sequence[JudgedOutput], names: _Names) -> Iterator[str]:
+    for output in outputs:
+        name = names[output.path]
+        for notice in output.errors:
+            yield f"{name}{f':{notice.line}' if notice.line else ''}: {notice.message}"
+        if not output.errors:
+            for reading in output.failures:
+                yield f"{name}: {_tell_reading(reading)}"
+        for yardstick in output.yardsticks:
+            if yardstick.impossible:
+                yield f"{name}: {_tell_yardstick(yardstick)}"
+
+
+def _add_outliers(page: _Page, groups: Sequence[Group]) -> None:
+    odd = [o for group in groups for o in group.outliers]
+    if odd:
+        page.head("differ from their peers:")
+        page.items([_tell_outlier(o) for o in odd])
+
+
+def _tell_outlier(outlier: Outlier) -> str:
+    side = "worse" if outlier.worse else "better, look at it again"
+    score = "" if outlier.score == float("inf") else f", {outlier.score:.1f} deviations"
+    return (
+        f"{outlier.node}: {outlier.metric} {_say(outlier.value)}{_under(outlier.conditions)}; "
+        f"{outlier.peers} peers {_say(outlier.usual)}{score} ({side})"
+    )
+
+
+def _add_yardsticks(page: _Page, outputs: Sequence[JudgedOutput], names: _Names) -> None:
+    items = [
+        f"{names[output.path]}: {_tell_yardstick(y)}"
+        for output in outputs
+        for y in output.yardsticks
+        if y.ceiling is not None
+    ]
+    if items:
+        page.head("beside what the system can reach:")
+        page.items(items)
+
+
+def _tell_yardstick(y: Yardstick) -> str:
+    size = format_size(y.size)
+    if y.ceiling is None:
+        return f"{y.operation} at {size}: {y.busbw:.4g} GB/s busbw; no ceiling: {y.lacks}"
+    expected = y.ceiling.expected
+    against = (
+        f"{y.ceiling.published.busbw:g} published ({y.ceiling.published.source})"
+        if y.ceiling.published is not None
+        else f"{expected:.4g} of a flat ring"
+    )
+    verdict = f"{100 * y.busbw / expected:.0f}% of {against}"
+    if y.ceiling.bound < y.busbw:
+        verdict = "above the bound: it measured something else, or the system is not the assumed one"
+    assumed = f"; assumed: {y.assumed}" if y.assumed else ""
+    return (
+        f"{y.operation} at {size} on {y.system}: {y.busbw:.4g} GB/s busbw, bound {y.ceiling.bound:.4g}, "
+        f"{verdict}{assumed}"
+    )
+
+
+def format_size(size: float) -> str:
+    """Bytes in binary units when they are whole there."""
+    for unit, scale in (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10)):
+        if size >= scale and (size / scale).is_integer():
+            return f"{size / scale:g} {unit}"
+    return f"{size:,.0f} B"
+
+
+def _add_output(page: _Page, output: JudgedOutput, told: set[Meaning]) -> None:
+    """One output; what its kind proves is told at the first one of that kind."""
+    kind = output.transcript.kind or "unknown kind"
+    page.head(f"{output.path}: {kind}, {output.transcript.outcome.value}")
+    if output.transcript.refusal is not None:
+        page.item(f"refused: {output.transcript.refusal}")
+    if output.named:
+        page.item(f"on {output.named}; {output.timed}: {output.evidence.ended:%Y-%m-%d %H:%M} UTC")
+    if output.meaning not in told:
+        page.item(f"proves: {output.meaning.proves}")
+        page.item(f"does not prove: {output.meaning.does_not}")
+        told.add(output.meaning)
+    warnings = [n for n in output.notices if n.weight is Weight.WARNING]
+    page.items([f"warning: {n.message}" + (f" (line {n.line})" if n.line else "") for n in warnings])
+    readings = output.evidence.readings if page.whole else _fold_rows(output.evidence.readings)
+    page.items(list(_tell_values(readings)))
+    page.items(list(_tell_gaps(output.evidence.readings)))
+
+
+def _fold_rows(readings: Sequence[Reading]) -> list[Reading]:
+    """Of a table over message sizes the rows of the largest size; bus bandwidth stands for algorithm bandwidth."""
+    largest: dict[tuple[str, str], float] = {}
+    sized: list[tuple[Reading, tuple[str, str], float]] = []
+    metrics = {reading.metric for reading in readings if reading.value is not None}
+    for reading in readings:
+        if reading.metric == "algbw" and "busbw" in metrics:
+            continue
+        seen = dict(reading.conditions)
+        size = seen.get("message_size", "").removesuffix(" B")
+        key = (reading.metric, seen.get("operation", ""))
+        number = float(size) if size.isdecimal() else 0.0
+        sized.append((reading, key, number))
+        largest[key] = max(largest.get(key, 0.0), number)
+    return [reading for reading, key, number in sized if number == largest[key]]
+
+
+def _tell_values(readings: Sequence[Reading]) -> Iterator[str]:
+    """One item for values that differ in nothing but the buffers (in or out of place)."""
+    groups: dict[Reading, list[str]] = {}
+    for reading in readings:
+        if reading.value is None:
+            continue
+        bare = tuple(c for c in reading.conditions if c[0] != "in_place")
+        place = {"true": " in place", "false": " out of place"}.get(dict(reading.conditions).get("in_place", ""), "")
+        key = Reading(reading.metric, None, bare, reading.nodes)
+        groups.setdefault(key, []).append(f"{_say(reading.value)}{place}")
+    for key, values in groups.items():
+        nodes = f" on {fold(key.nodes)}" if key.nodes else ""
+        yield f"{key.metric} {', '.join(values)}{_under(key.conditions)}{nodes}"
+
+
+def _tell_gaps(readings: Sequence[Reading]) -> Iterator[str]:
+    """One item per reason why something has no value."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for reading in readings:
+        if reading.value is None:
+            by_reason.setdefault(reading.unreadable, {})[reading.metric] = None
+    for reason, metrics in by_reason.items():
+        yield f"not measured: {', '.join(metrics)}: {reason}"
+
+
+def _tell_reading(reading: Reading) -> str:
+    nodes = f" on {fold(reading.nodes)}" if reading.nodes else ""
+    return f"{reading.metric} {_say(reading.value)}{_under(reading.conditions)}{nodes}"
+
+
+def _under(conditions: Sequence[tuple[str, str]]) -> str:
+    return "".join(f", {name.replace('_', ' ')} {_size(name, text)}" for name, text in conditions)
+
+
+def _size(name: str, text: str) -> str:
+    number = text.removesuffix(" B")
+    return format_size(float(number)) if name == "message_size" and number.isdecimal() else text
+
+
+def _add_sources(page: _Page, outputs: Sequence[JudgedOutput], names: _Names) -> None:
+    page.head("evidence:")
+    page.items(
+        [
+            f"{names[o.path]}: {o.transcript.kind or 'unknown kind'}, {o.transcript.outcome.value}"
+            + (f": {o.transcript.refusal}" if o.transcript.refusal else "")
+            + (f"; on {o.named}" if o.named else "; hosts not known")
+            + f"; {o.evidence.ended:%Y-%m-%d %H:%M} UTC ({o.timed})"
+            for o in outputs
+        ]
+    )
+
+
+def _say(value: Quantity | float | bool | str | None) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def judgement_values(judged: Judged) -> dict[str, Any]:
+    """Everything that was found, as plain values."""
+    return {
+        "exit_code": judged.exit_code,
+        "architecture": judged.name or None,
+        "remarks": list(judged.remarks),
+        "coverage": None if judged.coverage is None else _coverage_values(judged),
+        "verdicts": [_verdict_values(v) for v in judged.verdicts],
+        "outliers": [_outlier_values(o) for group in judged.groups for o in group.outliers],
+        "outputs": [_output_values(o) for o in judged.outputs],
+    }
+
+
+def _coverage_values(judged: Judged) -> dict[str, Any]:
+    coverage = judged.coverage
+    if coverage is None:
+        return {}
+    return {
+        "met": coverage.met,
+        "not_met": coverage.not_met,
+        "not_measured": coverage.not_measured,
+        "not_applicable": coverage.not_applicable,
+        "oldest_age_s": coverage.oldest_age_s,
+    }
+
+
+def _verdict_values(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "id": verdict.id,
+        "metric": verdict.requirement.metric,
+        "required": verdict.requirement.required,
+        "outcome": verdict.outcome.value,
+        "reason": verdict.reason,
+        "evidence": verdict.evidence_id or None,
+        "age_s": verdict.age_s,
+        "next_step": verdict.next_step or None,
+    }
+
+
+def _outlier_values(outlier: Outlier) -> dict[str, Any]:
+    return {
+        "node": outlier.node,
+        "metric": outlier.metric,
+        "conditions": dict(outlier.conditions),
+        "value": value_values(outlier.value),
+        "usual": value_values(outlier.usual),
+        "score": None if outlier.score == float("inf") else outlier.score,
+        "worse": outlier.worse,
+        "peers": outlier.peers,
+    }
+
+
+def _output_values(output: JudgedOutput) -> dict[str, Any]:
+    evidence, refusal = output.evidence, output.transcript.refusal
+    return {
+        "file": output.path,
+        "kind": output.transcript.kind or None,
+        "outcome": output.transcript.outcome.value,
+        "refusal": None if refusal is None else str(refusal),
+        "evidence": evidence.id,
+        "raw_digest": evidence.raw_digest,
+        "nodes": list(evidence.nodes),
+        "nodes_named": output.named or None,
+        "started": evidence.started.isoformat(),
+        "ended": evidence.ended.isoformat(),
+        "timed": output.timed,
+        "environment": dict(evidence.environment),
+        "proves": output.meaning.proves,
+        "does_not_prove": output.meaning.does_not,
+        "notices": [
+            {"code": n.code, "weight": n.weight.value, "message": n.message, "line": n.line} for n in output.notices
+        ],
+        "readings": [
+            {
+                "metric": r.metric,
+                "value": None if r.value is None else value_values(r.value),
+                "conditions": dict(r.conditions),
+                "nodes": list(r.nodes),
+                "unreadable": r.unreadable or None,
+            }
+            for r in evidence.readings
+        ],
+        "ceilings": [_yardstick_values(y) for y in output.yardsticks],
+    }
+
+
+def _yardstick_values(y: Yardstick) -> dict[str, Any]:
+    ceiling = y.ceiling
+    bounded = ceiling is not None and ceiling.bound != float("inf")
+    return {
+        "operation": y.operation,
+        "message_size_bytes": y.size,
+        "busbw_gbytes_s": y.busbw,
+        "system": y.system or None,
+        "bound_gbytes_s": ceiling.bound if ceiling is not None and bounded else None,
+        "reference_gbytes_s": None if ceiling is None else ceiling.reference,
+        "published_gbytes_s": None if ceiling is None or ceiling.published is None else ceiling.published.busbw,
+        "assumed": y.assumed or None,
+        "lacks": y.lacks or None,
+    }
