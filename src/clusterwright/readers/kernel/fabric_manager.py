@@ -1,0 +1,229 @@
+"""The log of NVIDIA Fabric Manager, its lines in the journal, and its wrapper that starts NVLSM.
+
+Source: Fabric Manager user guide (log format, configuration, error classes); records may go on over several lines.
+Observations: `sxid` (code; subject pci, port, count), `sxid_severity`, `sxid_count`, `fabric_state` (configured,
+failed, started), `nvswitch_port_device` (mlx5 name; subject guid). Conditions: `fabric_manager`, `driver`, `node`,
+`started`, `ended`, `records`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from clusterwright.model.observations import Run, Weight
+from clusterwright.readers.building import RunBuilder
+from clusterwright.readers.cleaning import Source
+from clusterwright.readers.kernel.messages import address
+from clusterwright.readers.kernel.stamps import split_stamp
+from clusterwright.readers.readers import Head, Reader
+from clusterwright.readers.refusing import Refused, shorten
+
+_RECORD: Final = re.compile(
+    r"\[(?P<time>[A-Z][a-z]{2} \d{1,2} \d{4} \d\d:\d\d:\d\d)\] \[(?P<level>[A-Z]{3,10})\]"
+    r" \[tid \d{1,10}\] (?P<text>.*)$"
+)
+_SWITCH: Final = re.compile(
+    r"detected NVSwitch (?P<severity>non-fatal|fatal) error (?P<code>\d{4,6})(?: on fid (?P<fid>\d{1,5}))? on NVSwitch "
+    r"pci bus id (?P<pci>[0-9a-fA-F:.]{7,16})(?: physical id (?P<id>\d{1,4}))?(?: port (?P<port>\d{1,4}))?"
+)
+_MISMATCH: Final = re.compile(
+    r"fabric manager NVIDIA GPU driver interface version (?P<fm>\d[\d.]{4,14}) don(?P<rest>.t match with driver "
+    r"version (?P<driver>\d[\d.]{4,14}?)(?:\.?(?:\s|$)))?"
+)
+_VERSION: Final = re.compile(r"[Ff]abric [Mm]anager (?:version (?:is : ?)?|v)(?P<version>\d{3}\.\d{1,4}(?:\.\d{1,3})?)")
+_LPF: Final = re.compile(r"found NVSwitch LPF: device=(?P<device>mlx5_\d{1,4}) guid=(?P<guid>0x[0-9a-f]{1,16})")
+_802: Final = re.compile(r"[Ee]rror 802: system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY")
+_CONFIGURED: Final = re.compile(r"[Ss]uccessfully configured all the available (?:GPUs|NVSwitches)")
+_STATES: Final = (
+    (
+        re.compile(
+            r"Failed to start NVIDIA fabric manager|nvidia-fabricmanager\.service: Failed with result|Active: failed"
+        ),
+        "failed",
+    ),
+    (re.compile(r"Started NVIDIA fabric manager|Active: active \(running\)"), "started"),
+)  # fmt: skip
+_STARTING: Final = re.compile(r"Starting NVIDIA fabric manager")
+_FAULTS: Final = (
+    (re.compile(r"NV_WARN_NOTHING_TO_DO|failed to find any NVSwitch|no NVSwitch"), "no-nvswitch", "finds no NVSwitch"),
+    (
+        re.compile(r"NVLink.{0,60}(?:training|train)\b.{0,40}fail|failed to train", re.I),
+        "nvlink-training",
+        "could not train a link",
+    ),
+    (
+        re.compile(r"failed to (?:initialize|configure|detect|connect)", re.I),
+        "fabric-setup-failed",
+        "could not set the fabric up",
+    ),
+)  # fmt: skip
+_RECOGNISED: Final = re.compile(
+    r"^\[[A-Z][a-z]{2} \d{1,2} \d{4} \d\d:\d\d:\d\d\] \[[A-Z]+\] \[tid \d+\] |nv-fabricmanager\b|nvidia-fabricmanager"
+    r"|fabric manager NVIDIA GPU driver|Fabric Manager version",
+    re.MULTILINE,
+)
+_BAD: Final = frozenset({"ERROR", "CRITICAL", "FATAL", "ALERT", "EMERGENCY"})
+_MOST_KINDS: Final = 10_000
+
+
+@dataclass(slots=True)
+class _Count:
+    line: int
+    first: str
+    last: str
+    severity: str
+    count: int = 0
+
+
+def recognise(head: Head) -> int:
+    """How sure this is a log of Fabric Manager; a kernel log may hold a few of its lines."""
+    found = _RECOGNISED.findall(head.text)
+    if not found:
+        return 0
+    lines = max(1, sum(1 for line in head.text.split("\n") if line.strip()))
+    return 90 if len(found) >= 0.2 * lines else 35
+
+
+def read(source: Source) -> Sequence[Run]:
+    """The log as one run, in constant memory."""
+    log = _Log()
+    for line in source.lines(prefixes=False):
+        log.line(line.number, line.text)
+    if not log.known:
+        raise Refused("no line is one of Fabric Manager")
+    return [log.finish()]
+
+
+class _Log:
+    def __init__(self) -> None:
+        self.run = RunBuilder("fabric manager")
+        self.known = False
+        self._records = self._bad = 0
+        self._first = self._last = ""
+        self._errors: dict[tuple[str, str, str], _Count] = {}
+        self._left_out = 0
+        self._said: dict[str, tuple[int, str]] = {}
+        self._node = ""
+        self._devices: dict[str, None] = {}
+        self._uncertain = False
+
+    def line(self, number: int, text: str) -> None:
+        if _802.search(text):
+            self.run.notice(
+                "cuda-not-ready",
+                "CUDA reports error 802, system not yet initialized: the fabric is not set up, and a list of GPUs by "
+                "nvidia-smi is no proof that they can be used",
+                Weight.ERROR,
+                number,
+            )
+        record = _RECORD.match(text)
+        if record is not None:
+            self._record(number, record["time"], record["level"], record["text"])
+            return
+        stamp = split_stamp(text)
+        program = stamp.program
+        body = stamp.message
+        if "fabricmanager" in program or "fabricmanager" in body or "fabric manager" in body.lower():
+            if stamp.node and "." not in stamp.node:
+                self._node = self._node or stamp.node
+            self._record(number, stamp.time, "", body)
+
+    def _record(self, number: int, time: str, level: str, text: str) -> None:
+        self.known = True
+        self._records += 1
+        if time:
+            self._first, self._last = self._first or time, time
+        if match := _SWITCH.search(text):
+            self._switch(number, time, match)
+        elif match := _MISMATCH.search(text):
+            self._mismatch(number, text, match)
+        elif match := _LPF.search(text):
+            if len(self._devices) < 1024:
+                self._devices[match["device"]] = None
+            self.run.observe("nvswitch_port_device", match["device"], (("guid", match["guid"]),), number)
+        elif level in _BAD:
+            self._bad += 1
+            self._said.setdefault("fabric-error", (number, f"reports: {shorten(text, 160)}"))
+        if match := _VERSION.search(text):
+            self.run.condition("fabric_manager", match["version"])
+        if _CONFIGURED.search(text):
+            self.run.observe("fabric_state", "configured", (), number)
+        for form, state in _STATES:
+            if form.search(text):
+                self.run.observe("fabric_state", state, (), number)
+        if _STARTING.search(text):
+            self._uncertain = True
+        if level in _BAD or not level:
+            for form, code, says in _FAULTS:
+                if form.search(text):
+                    self._said.setdefault(code, (number, f"{says}: {shorten(text, 160)}"))
+
+    def _switch(self, number: int, time: str, match: re.Match[str]) -> None:
+        key = (match["code"], address(match["pci"]), match["port"] or "")
+        if key not in self._errors:
+            if len(self._errors) >= _MOST_KINDS:
+                self._left_out += 1
+                return
+            self._errors[key] = _Count(number, time, time, match["severity"])
+        count = self._errors[key]
+        count.count += 1
+        count.last = time
+
+    def _mismatch(self, number: int, text: str, match: re.Match[str]) -> None:
+        self.run.condition("fabric_manager", match["fm"])
+        if match["driver"]:
+            self.run.condition("driver", match["driver"])
+            other = f"driver {match['driver']}"
+        else:
+            self.run.reject(number, text, "the line is cut")
+            other = "another driver version (the line is cut)"
+        self.run.observe("fabric_state", "failed", (), number)
+        self.run.notice(
+            "fabric-manager-mismatch",
+            f"Fabric Manager {match['fm']} meets {other}: they must be equal in full, the fabric is not set up "
+            "and CUDA ends with error 802",
+            Weight.ERROR,
+            number,
+        )
+
+    def finish(self) -> Run:
+        run = self.run
+        if self._node:
+            run.condition("node", self._node)
+        run.condition("records", float(self._records))
+        if self._first:
+            run.condition("started", self._first)
+            run.condition("ended", self._last)
+        for (code, pci, port), count in self._errors.items():
+            subject = tuple((k, v) for k, v in (("node", self._node), ("pci", pci), ("port", port)) if v)
+            run.observe("sxid", float(code), (*subject, ("count", str(count.count))), count.line)
+            named = (*subject, ("sxid", code))
+            run.observe("sxid_severity", count.severity, named, count.line)
+            run.observe("sxid_count", float(count.count), named, count.line)
+            run.observe("sxid_first", count.first, named, count.line)
+            run.observe("sxid_last", count.last, named, count.line)
+            weight = Weight.ERROR if count.severity == "fatal" else Weight.WARNING
+            where = f"{pci} port {port}" if port else pci
+            run.notice(
+                "nvswitch-error", f"{count.count:,} × {count.severity} error {code} at {where}", weight, count.line
+            )
+        for code, (number, says) in self._said.items():
+            run.notice(code, f"Fabric Manager {says}", Weight.ERROR, number)
+        if self._devices:
+            run.notice(
+                "nvswitch-devices",
+                f"{', '.join(self._devices)} are ports of NVSwitches, not adapters of the network: they do not "
+                "count as NICs",
+                Weight.INFO,
+            )
+        if self._left_out:
+            run.missing(f"{self._left_out:,} errors of further ports")
+        if self._uncertain and not any(o.name == "fabric_state" for o in run.observations):
+            run.missing("whether the start succeeded")
+        return run.build()
+
+
+READER: Final = Reader("fabric-manager-log", "log of NVIDIA Fabric Manager", recognise, read)

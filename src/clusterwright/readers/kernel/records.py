@@ -1,0 +1,185 @@
+"""Lines of any log of the kernel → records, in constant memory: plain lines, journal JSON, dmesg JSON, journal export.
+
+Only lines that could matter are taken apart; of the others the first and the last are, for the time that is covered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from clusterwright.readers.cleaning import Line
+from clusterwright.readers.kernel.stamps import BOOT, WALL, Stamped, split_stamp
+
+#: Words without which a line says nothing about a fault.
+INTEREST: Final = re.compile(
+    r"NVRM|Xid|AER:|PCIe Bus Error|error status/mask|Hardware Error|EDAC |mce: |Memory failure|Uncorrected hardware"
+    r"|mlx5_core|off the bus|lost from the bus|GPU is lost|oom-kill:|Out of memory|Memory cgroup out of|segfault at"
+    r"|Kernel panic|BUG: unable|Oops: |general protection|Trigger a crash|nvidia[-_]peermem|Linux version "
+    r"|-- Boot |-- Reboot|\] +\[ ?\d{1,2}\] [A-Za-z]|:\s+\[ ?\d{1,2}\] [A-Za-z]"
+)
+_ELISIONS: Final = frozenset({"...", "..", "…", "[...]", "[…]", "(...)", "[snip]", "<snip>", "--"})
+_PAIR: Final = re.compile(r'\s*"(?P<key>\w{1,64})"\s*:\s*(?P<value>.+?),?\s*$')
+_FIELD: Final = re.compile(r"\s*(?P<key>_{0,2}[A-Z][A-Z0-9_]{1,60})=(?P<value>.*)$")
+_EDGE: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One message with what stood before it."""
+
+    line: int
+    text: str
+    stamp: Stamped
+
+
+@dataclass
+class Coverage:
+    """What was seen of the log as a whole.
+
+    Args:
+        recognised: lines whose beginning has the form of a kernel or system log, of those looked at.
+        first, last: the first and last time.
+    """
+
+    lines: int = 0
+    recognised: int = 0
+    elided: int = 0
+    first: Stamped | None = None
+    last: Stamped | None = None
+    _tail: deque[Line] = field(default_factory=lambda: deque(maxlen=8))
+
+    def finish(self) -> None:
+        """Find the last time among the last lines."""
+        for line in reversed(self._tail):
+            stamp = _stamp_of(line.text)
+            if stamp is not None and stamp.time:
+                self.last = stamp
+                return
+
+
+def records_of(lines: Iterable[Line], coverage: Coverage) -> Iterator[Record]:
+    """The lines that could matter."""
+    pending: dict[str, str] = {}
+    pending_line = 0
+    for line in lines:
+        text = line.text
+        coverage.lines += 1
+        if not text or text.isspace():
+            if pending:
+                yield from _flush(pending, pending_line)
+            continue
+        _cover(coverage, line)
+        if len(text) < 12 and text.strip() in _ELISIONS:
+            coverage.elided += 1
+            continue
+        pair = _PAIR.match(text) or _FIELD.match(text)
+        if pair is not None:
+            if len(pending) < 200:
+                pending.setdefault(pair["key"], pair["value"])
+            pending_line = pending_line or line.number
+            continue
+        if pending:
+            coverage.recognised += 1
+            yield from _flush(pending, pending_line)
+            pending_line = 0
+        if INTEREST.search(text):
+            stamp = _stamp_of(text)
+            if stamp is not None:
+                yield Record(line.number, text, _named(stamp, line.prefix))
+    if pending:
+        yield from _flush(pending, pending_line)
+    coverage.finish()
+
+
+def _cover(coverage: Coverage, line: Line) -> None:
+    coverage._tail.append(line)
+    if coverage.first is None or coverage.lines <= _EDGE:
+        stamp = _stamp_of(line.text)
+        if stamp is None:
+            return
+        coverage.recognised += stamp.known
+        if coverage.first is None and stamp.time:
+            coverage.first = stamp
+
+
+def _named(stamp: Stamped, prefix: str) -> Stamped:
+    if not prefix or stamp.node:
+        return stamp
+    return Stamped(stamp.message, stamp.time, stamp.seconds, stamp.clock, prefix, stamp.program, stamp.known)
+
+
+def _stamp_of(text: str) -> Stamped | None:
+    """The line taken apart; None for JSON that is no record."""
+    if text[:1] == "{":
+        record = _load(text)
+        return _journal(record) if record is not None else split_stamp(text)
+    return split_stamp(text)
+
+
+def _load(text: str) -> dict[str, Any] | None:
+    if len(text) > 200_000 or text.count("{") > 50 or text.count("[") > 200:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _journal(record: dict[str, Any]) -> Stamped:
+    """A record of the journal, or of a log shipper that keeps the message under a common key."""
+    message = next((record[key] for key in ("MESSAGE", "msg", "message", "log") if key in record), "")
+    if isinstance(message, list):
+        try:
+            message = bytes(message).decode("utf-8", "replace")
+        except (ValueError, TypeError):
+            message = ""
+    inner = split_stamp(message) if isinstance(message, str) else Stamped("")
+    time, seconds, clock = _journal_time(record)
+    program = record.get("SYSLOG_IDENTIFIER", "kernel" if record.get("_TRANSPORT") == "kernel" else inner.program)
+    node = record.get("_HOSTNAME") or record.get("hostname") or record.get("host") or inner.node
+    return Stamped(
+        message=inner.message,
+        time=time or inner.time,
+        seconds=seconds if time else inner.seconds,
+        clock=clock if time else inner.clock,
+        node=node if isinstance(node, str) else "",
+        program=program if isinstance(program, str) else "",
+        known="MESSAGE" in record or inner.known,
+    )
+
+
+def _journal_time(record: dict[str, Any]) -> tuple[str, float | None, str]:
+    for key in ("_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP"):
+        value = record.get(key)
+        if isinstance(value, str | int) and str(value).isascii() and str(value).isdigit() and len(str(value)) < 18:
+            seconds = int(value) / 1e6
+            return datetime.fromtimestamp(seconds, UTC).isoformat(), seconds, WALL
+    boot = record.get("time")
+    if isinstance(boot, int | float) and not isinstance(boot, bool):
+        return f"{boot:.6f}", float(boot), BOOT
+    return "", None, ""
+
+
+def _flush(pending: dict[str, str], line: int) -> Iterator[Record]:
+    """A record that stood on several lines."""
+    fields: dict[str, Any] = {}
+    for key, value in pending.items():
+        fields[key] = _plain(value) if value[:1] in '"[0123456789' else value
+    pending.clear()
+    stamp = _journal(fields)
+    if stamp.message and INTEREST.search(stamp.message):
+        yield Record(line, stamp.message, stamp)
+
+
+def _plain(value: str) -> Any:
+    try:
+        return json.loads(value) if len(value) < 100_000 and value.count("[") < 50 else value
+    except (ValueError, RecursionError):
+        return value
