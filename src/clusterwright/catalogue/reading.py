@@ -166,3 +166,16 @@ def _place(node: Node, file: str) -> Place:
 
 def _unknown(name: str, choices: tuple[str, ...], place: Place, what: str) -> Problem:
     return Problem(place, name, f"unknown {what} '{name}'", f"choices are {', '.join(choices)}")
+
+
+def read_mapping(text: str, file: str, section: str) -> tuple[list[RawEntry], list[Problem]]:
+    """Entries of a file that holds one section only, and everything wrong with its form."""
+    problems: list[Problem] = []
+    root = _compose(text, file, problems)
+    entries: list[RawEntry] = []
+    for name, key, value in _pairs(root, file, "", problems) if root is not None else ():
+        if name == section:
+            entries += _entries(section, value, file, problems)
+        else:
+            problems.append(_unknown(name, (section,), _place(key, file), "section"))
+    return entries, problems

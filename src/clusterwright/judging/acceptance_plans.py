@@ -34,6 +34,7 @@ class PlannedTest:
         rounds: groups of nodes that run at the same time, round after round. A group is one node, two, or all.
         claims: ids of the claims that it serves.
         store: name of the store that it uses, "" if none.
+        occupies: nodes that work for the test without running it, such as those of a service under load.
         gpus_per_node: GPUs of a node of its pool.
         seconds: of all rounds together.
         duration: seconds that the measurement itself was asked to take, 0 when nobody asked.
@@ -49,6 +50,7 @@ class PlannedTest:
     pool: str
     rounds: tuple[tuple[Group, ...], ...]
     claims: tuple[str, ...] = ()
+    occupies: tuple[str, ...] = ()
     store: str = ""
     workload: str = ""
     image: str = ""
@@ -67,16 +69,24 @@ class PlannedTest:
         return tuple(dict.fromkeys(n for groups in self.rounds for group in groups for n in group))
 
     @property
+    def busy(self) -> tuple[str, ...]:
+        """Nodes that run the test or work for it."""
+        return tuple(dict.fromkeys((*self.nodes, *self.occupies)))
+
+    @property
     def gpu_hours(self) -> float:
         """Hours × GPUs that the test keeps from other work; 0 when work may go on beside it."""
         if not (self.kind.gpus or self.kind.exclusive):
             return 0.0
-        per_round = self.seconds / max(1, len(self.rounds)) / 3600
-        return sum(len(g) for groups in self.rounds for g in groups) * self.gpus_per_node * per_round
+        hours = self.seconds / max(1, len(self.rounds)) / 3600
+        nodes = sum(len(g) for groups in self.rounds for g in groups) + len(self.occupies)
+        return nodes * self.gpus_per_node * hours
 
     @property
     def units(self) -> tuple[tuple[str, Group], ...]:
-        """(name, nodes) of every run that must report."""
+        """(name, nodes) of every run that must report; each node for itself where every one has ranks of its own."""
+        if self.kind.launch == "ranks":
+            return tuple((node, (node,)) for node in self.nodes)
         return tuple((unit_name(self.kind.runs, g), g) for groups in self.rounds for g in groups)
 
     @property

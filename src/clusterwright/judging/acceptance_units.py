@@ -87,16 +87,12 @@ class Wishes:
         """Where the sweep ends."""
         return max(self.sizes, default=_SWEEP_TO)
 
-    @property
-    def unswept(self) -> tuple[int, ...]:
-        """Sizes that doubling from the smallest does not meet."""
-        start = self.smallest
-        return tuple(s for s in self.sizes if not _is_doubling(start, s))
 
-
-def _is_doubling(start: int, size: int) -> bool:
-    ratio, rest = divmod(size, start)
-    return rest == 0 and ratio & (ratio - 1) == 0
+def size_family(claim: Claim) -> int:
+    """The odd part of the claim's message size: one doubling sweep meets all sizes that share it; 0 without a size."""
+    size = claim.requirement.conditions.message_size
+    number = round(size.value) if size is not None else 0
+    return number // (number & -number) if number > 0 else 0
 
 
 def wishes_of(claims: Iterable[Claim]) -> Wishes:

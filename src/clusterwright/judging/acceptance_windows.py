@@ -23,12 +23,12 @@ def order_tests(tests: Sequence[PlannedTest], window_s: float | None) -> tuple[I
     shared: dict[str, float] = {}
     found = []
     for test in ordered:
-        begins = max((max(free.get(n, 0.0), gate.get(n, 0.0)) for n in test.nodes), default=0.0)
+        begins = max((max(free.get(n, 0.0), gate.get(n, 0.0)) for n in test.busy), default=0.0)
         begins = max(begins, *(ends.get(t.id, 0.0) for t in tests if _precedes(t, test)), 0.0)
         if test.store:
             begins = max(begins, shared.get(test.store, 0.0))
         end = begins + test.seconds
-        for node in test.nodes:
+        for node in test.busy:
             free[node] = max(free.get(node, 0.0), end)
             if test.kind.blocking:
                 gate[node] = max(gate.get(node, 0.0), end)

@@ -15,6 +15,7 @@ from clusterwright.readers import (
     kubernetes,
     nvidia,
     others,
+    probes,
     serving,
     slurm,
     storage,
@@ -27,6 +28,7 @@ from clusterwright.readers.refusing import Refused, shorten
 READERS: Final[tuple[Reader, ...]] = (
     *collectives.READERS, *fabric.READERS, *nvidia.READERS, *dcgm.READERS, *kernel.READERS, *slurm.READERS,
     *kubernetes.READERS, *storage.READERS, *serving.READERS, *training.READERS, *others.READERS,
+    *probes.READERS,
 )  # fmt: skip
 KINDS: Final[dict[str, Reader]] = {reader.kind: reader for reader in READERS}
 

@@ -1,0 +1,337 @@
+# shellcheck shell=sh
+# Functions that every exported test uses: looks for hardware and tools, runs the command, writes down what happened.
+# POSIX shell; needs only coreutils. Results go to $CW_RESULTS/TEST/UNIT/: stdout.txt, stderr.txt and run.json.
+
+CW_RESULTS=${CW_RESULTS:-$CW_HOME/results}
+if [ -f "$CW_HOME/settings.sh" ]; then
+    # shellcheck source=/dev/null
+    . "$CW_HOME/settings.sh"
+fi
+
+# The name of this node as the architecture writes it, and of this run (the node, a pair, all).
+if [ -z "${CW_NODE:-}" ]; then
+    CW_NODE=${SLURMD_NODENAME:-$(uname -n | cut -d. -f1)}
+fi
+CW_UNIT=${CW_UNIT:-$CW_NODE}
+CW_ROLE=${CW_ROLE:-}
+if [ -z "${CW_ENGINE:-}" ]; then
+    if [ -n "${SLURM_JOB_ID:-}" ]; then
+        CW_ENGINE=slurm
+    elif [ -n "${KUBERNETES_SERVICE_HOST:-}" ]; then
+        CW_ENGINE=kubernetes
+    else
+        CW_ENGINE=local
+    fi
+fi
+export CW_NODE CW_ENGINE
+
+cw_now() {
+    date -u +%Y-%m-%dT%H:%M:%SZ
+}
+
+# Text as it stands between the quotes of a JSON string; control characters are dropped.
+cw_json() {
+    printf '%s' "$1" | tr -d '\000-\037' | sed 's/\\/\\\\/g; s/"/\\"/g'
+}
+
+cw_driver() {
+    if [ -r /proc/driver/nvidia/version ]; then
+        sed -n 's/^NVRM version:.* \([0-9][0-9]*\.[0-9][0-9.]*\) .*/\1/p' /proc/driver/nvidia/version | head -n 1
+    elif [ -r /sys/module/amdgpu/version ]; then
+        cat /sys/module/amdgpu/version
+    fi
+}
+
+# cw_begin TEST READER SECONDS [FILES]: the directory of this run; earlier ones are kept, never overwritten.
+cw_begin() {
+    CW_TEST=$1
+    CW_READER=$2
+    CW_SECONDS=$3
+    CW_NODES_OF_RUN=${CW_GROUP:-$CW_NODE}
+    base=$CW_RESULTS/$CW_TEST/$CW_UNIT
+    if [ -n "$CW_ROLE" ] && [ "$CW_ROLE" != client ]; then
+        base=$base.$CW_ROLE
+    fi
+    CW_OUT=$base
+    CW_ATTEMPT=1
+    while ! mkdir -p "$(dirname "$base")" || ! mkdir "$CW_OUT" 2>/dev/null; do
+        CW_ATTEMPT=$((CW_ATTEMPT + 1))
+        CW_OUT=$base.$CW_ATTEMPT
+        if [ "$CW_ATTEMPT" -gt 99 ]; then
+            echo "clusterwright: $base cannot be created" >&2
+            exit 1
+        fi
+    done
+    CW_STORE=
+    CW_STARTED=$(cw_now)
+    CW_COMMAND=
+    CW_FILES=${4:-stdout.txt}
+    export CW_OUT
+}
+
+# cw_record EXIT_CODE TIMED_OUT LACKING: writes run.json.
+cw_record() {
+    ended=$(cw_now)
+    {
+        printf '{"format": "clusterwright-run/1", "test": "%s", "reader": "%s", "unit": "%s", ' \
+            "$(cw_json "$CW_TEST")" "$(cw_json "$CW_READER")" "$(cw_json "$CW_UNIT")"
+        printf '"attempt": %s, "role": "%s", "node": "%s", "nodes": "%s", "engine": "%s", ' \
+            "$CW_ATTEMPT" "$(cw_json "$CW_ROLE")" "$(cw_json "$CW_NODE")" "$(cw_json "$CW_NODES_OF_RUN")" \
+            "$(cw_json "$CW_ENGINE")"
+        printf '"started": "%s", "ended": "%s", "exit_code": %s, "timed_out": %s, "lacking": "%s", ' \
+            "$CW_STARTED" "$ended" "$1" "$2" "$(cw_json "$3")"
+        printf '"image": "%s", "driver": "%s", "kernel": "%s", "job": "%s", "user": "%s", ' \
+            "$(cw_json "${CW_IMAGE:-}")" "$(cw_json "$(cw_driver)")" "$(cw_json "$(uname -r)")" \
+            "$(cw_json "${SLURM_JOB_ID:-${CW_JOB:-}}")" "$(cw_json "$(id -un 2>/dev/null || id -u)")"
+        printf '"command": "%s", "files": "%s"}\n' "$(cw_json "$CW_COMMAND")" "$(cw_json "$CW_FILES")"
+    } >"$CW_OUT/run.json"
+    if [ -n "$CW_STORE" ]; then
+        rm -rf -- "$CW_STORE"
+    fi
+    echo "clusterwright: $CW_TEST on $CW_UNIT: ${3:-exit code $1}" >&2
+    if [ "${CW_PRINT:-}" = 1 ]; then
+        cw_print
+    fi
+}
+
+# Prints every file of the run, for engines that bring back nothing but a log: "| " before each line of a file.
+cw_print() {
+    for file in "$CW_OUT"/*; do
+        if [ -f "$file" ]; then
+            echo "clusterwright-file: ${CW_OUT#"$CW_RESULTS"/}/${file##*/}"
+            sed 's/^/| /' "$file"
+        fi
+    done
+    echo "clusterwright-end"
+}
+
+# Ends a test that cannot run here; it is not measured, which is no failure of the script.
+cw_lacking() {
+    cw_record null false "$1"
+    exit 0
+}
+
+cw_need() {
+    case $1 in
+    gpu)
+        for file in /dev/nvidia[0-9]* /dev/kfd; do
+            if [ -e "$file" ]; then return; fi
+        done
+        cw_lacking "no such hardware: no GPU (neither /dev/nvidia0 nor /dev/kfd)"
+        ;;
+    nvidia-gpu | nvswitch)
+        for file in /dev/nvidia[0-9]*; do
+            if [ -e "$file" ]; then return; fi
+        done
+        cw_lacking "no such hardware: no NVIDIA GPU (no /dev/nvidia0)"
+        ;;
+    amd-gpu)
+        if [ ! -e /dev/kfd ]; then cw_lacking "no such hardware: no AMD GPU (no /dev/kfd)"; fi
+        ;;
+    rdma)
+        for file in /sys/class/infiniband/*; do
+            if [ -e "$file" ]; then return; fi
+        done
+        cw_lacking "no such hardware: no RDMA device (nothing in /sys/class/infiniband)"
+        ;;
+    esac
+}
+
+cw_tool() {
+    if ! command -v "$1" >/dev/null 2>&1; then
+        cw_lacking "no such tool: $1 is not installed here"
+    fi
+}
+
+# cw_store NAME PATH: a directory of our own on the store, removed when the run is over.
+cw_store() {
+    if [ -z "$2" ]; then
+        cw_lacking "not configured: no path for the store $1 in settings.sh"
+    fi
+    if [ ! -d "$2" ]; then
+        cw_lacking "not configured: $2, the path of the store $1, is no directory here"
+    fi
+    place=$2/clusterwright-$CW_TEST-$CW_NODE-$$
+    if ! mkdir "$place" 2>/dev/null; then
+        cw_lacking "not configured: $2, the path of the store $1, is not writable here"
+    fi
+    CW_STORE=$place
+}
+
+cw_endpoint() {
+    if [ -z "$2" ]; then
+        cw_lacking "not configured: no address of $1 in settings.sh"
+    fi
+    CW_ENDPOINT=$2
+    export CW_ENDPOINT
+}
+
+# cw_during COMMAND...: repeats a command every minute while the test runs.
+cw_during() {
+    if ! command -v "$1" >/dev/null 2>&1; then
+        return
+    fi
+    CW_FILES="$CW_FILES during.txt"
+    (
+        while :; do
+            "$@" >>"$CW_OUT/during.txt" 2>/dev/null
+            sleep 60
+        done
+    ) >/dev/null 2>&1 &
+    CW_DURING=$!
+}
+
+# cw_run COMMAND...: runs it with a limit and records how it ended. 69 means that it found a tool of its own missing.
+cw_run() {
+    CW_COMMAND=$*
+    timeout -k 30 "$CW_SECONDS" "$@" >"$CW_OUT/stdout.txt" 2>"$CW_OUT/stderr.txt"
+    code=$?
+    if [ -n "${CW_DURING:-}" ]; then
+        kill "$CW_DURING" 2>/dev/null
+    fi
+    case $code in
+    69) cw_record null false "no such tool: $(tail -n 1 "$CW_OUT/stderr.txt")" ;;
+    124 | 137) cw_record $code true "" ;;
+    *) cw_record $code false "" ;;
+    esac
+    exit 0
+}
+
+# cw_mpi RANKS PER_NODE COMMAND...: one process per GPU over the nodes of the run.
+cw_mpi() {
+    ranks=$1
+    per_node=$2
+    shift 2
+    case $CW_ENGINE in
+    slurm)
+        cw_run srun --mpi="${CW_PMI:-pmix}" --ntasks="$ranks" --ntasks-per-node="$per_node" "$@"
+        ;;
+    *)
+        cw_tool mpirun
+        mpirun=$(command -v mpirun)
+        hosts=$(printf '%s' "${CW_HOSTS:-$CW_NODES_OF_RUN}" | sed "s/,/:$per_node,/g; s/\$/:$per_node/")
+        set -- -np "$ranks" --host "$hosts" --bind-to none -x PATH -x LD_LIBRARY_PATH "$@"
+        for name in $CW_EXPORTED; do
+            set -- -x "$name" "$@"
+        done
+        if [ -n "${CW_SSH_PORT:-}" ]; then
+            set -- --mca plm_rsh_args "-p $CW_SSH_PORT -i /tmp/clusterwright-ssh/key -o StrictHostKeyChecking=no" "$@"
+        fi
+        if [ "$(id -u)" = 0 ]; then
+            set -- --allow-run-as-root "$@"
+        fi
+        cw_run "$mpirun" "$@"
+        ;;
+    esac
+}
+CW_EXPORTED=
+
+# cw_set NAME VALUE: a variable of the command, also on other nodes.
+cw_set() {
+    eval "$1=\$2"
+    # shellcheck disable=SC2163
+    export "$1"
+    CW_EXPORTED="$CW_EXPORTED $1"
+}
+
+# cw_rails FUNCTION: the function's command once per active RDMA device, as server or as client of CW_PEER.
+cw_rails() {
+    CW_RAIL=0
+    worst=0
+    if [ "$CW_ROLE" != server ] && [ -z "${CW_PEER:-}" ]; then
+        cw_lacking "not configured: no other node to talk to"
+    fi
+    : >"$CW_OUT/stderr.txt"
+    for path in /sys/class/infiniband/*; do
+        case $(cat "$path"/ports/*/state 2>/dev/null) in
+        *ACTIVE*) ;;
+        *) continue ;;
+        esac
+        CW_DEVICE=${path##*/}
+        CW_PORT=$((18515 + CW_RAIL))
+        export CW_DEVICE CW_RAIL CW_PORT
+        if [ "$CW_RAIL" = 0 ]; then CW_FILES=; fi
+        CW_FILES="$CW_FILES rail-$CW_DEVICE.txt"
+        "$1"
+        code=$?
+        if [ "$code" -ne 0 ]; then worst=$code; fi
+        CW_RAIL=$((CW_RAIL + 1))
+    done
+    if [ "$CW_RAIL" = 0 ]; then
+        cw_lacking "no such hardware: no active RDMA port"
+    fi
+    cw_record "$worst" false ""
+    exit 0
+}
+
+# cw_rail COMMAND...: within cw_rails; the client tries again while the server is not there yet.
+cw_rail() {
+    CW_COMMAND=$*
+    file=$CW_OUT/rail-$CW_DEVICE.txt
+    if [ "$CW_ROLE" = server ]; then
+        timeout -k 10 "$CW_SECONDS" "$@" >"$file" 2>>"$CW_OUT/stderr.txt"
+        return
+    fi
+    tries=0
+    while :; do
+        timeout -k 10 "$CW_SECONDS" "$@" "$CW_PEER" >"$file" 2>>"$CW_OUT/stderr.txt"
+        code=$?
+        tries=$((tries + 1))
+        if [ $code -eq 0 ] || [ $tries -ge 12 ]; then
+            return $code
+        fi
+        sleep 5
+    done
+}
+
+# cw_mpi_pod: in a pod, all but the first wait as ssh servers until the first is done. Keys come from a Secret.
+cw_mpi_pod() {
+    CW_SSH_PORT=2222
+    cw_tool mpirun
+    if [ ! -x /usr/sbin/sshd ]; then
+        cw_lacking "no such tool: /usr/sbin/sshd is not in the image, and MPI needs it between pods"
+    fi
+    if [ ! -r /etc/clusterwright-ssh/key ]; then
+        cw_lacking "not configured: the Secret clusterwright-ssh is not there"
+    fi
+    mkdir -p /tmp/clusterwright-ssh /run/sshd
+    cp /etc/clusterwright-ssh/key /tmp/clusterwright-ssh/key
+    cp /etc/clusterwright-ssh/key.pub /tmp/clusterwright-ssh/authorized_keys
+    chmod 600 /tmp/clusterwright-ssh/*
+    if [ "${JOB_COMPLETION_INDEX:-0}" = 0 ]; then
+        for host in $(printf '%s' "$CW_HOSTS" | tr , ' '); do
+            tries=0
+            until cw_ssh "$host" true 2>/dev/null || [ "$host" = "${CW_HOSTS%%,*}" ]; do
+                tries=$((tries + 1))
+                if [ $tries -ge 60 ]; then
+                    cw_lacking "not run: $host did not answer within 5 minutes"
+                fi
+                sleep 5
+            done
+        done
+        trap cw_release_pods EXIT
+        return
+    fi
+    rm -rf -- "$CW_OUT"
+    /usr/sbin/sshd -D -p "$CW_SSH_PORT" -f /dev/null -h /tmp/clusterwright-ssh/key -o PidFile=none -o StrictModes=no \
+        -o AuthorizedKeysFile=/tmp/clusterwright-ssh/authorized_keys &
+    server=$!
+    while [ ! -e /tmp/clusterwright-done ]; do sleep 2; done
+    kill "$server"
+    exit 0
+}
+
+cw_ssh() {
+    host=$1
+    shift
+    ssh -p "$CW_SSH_PORT" -i /tmp/clusterwright-ssh/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
+        -o ConnectTimeout=5 -o BatchMode=yes "$host" "$@"
+}
+
+cw_release_pods() {
+    for host in $(printf '%s' "$CW_HOSTS" | tr , ' '); do
+        if [ "$host" != "${CW_HOSTS%%,*}" ]; then
+            cw_ssh "$host" touch /tmp/clusterwright-done 2>/dev/null
+        fi
+    done
+}

@@ -1,0 +1,51 @@
+"""What an export is made from: the plan, scripts that are copied, and what its author says about the site."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from clusterwright.judging.acceptance_plans import AcceptancePlan
+
+#: Path in the export → its text.
+Files = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the architecture does not say and a script needs.
+
+    Args:
+        stores: store → path on the nodes (Slurm, shell) or name of a PersistentVolumeClaim (Kubernetes).
+        endpoints: workload → address of its service.
+        queue: partition (Slurm) or LocalQueue of Kueue (Kubernetes), "" for the default.
+        namespace: of Kubernetes.
+        image: production image instead of the declared one, "" to keep that.
+        tools_image: image with DCGM, perftest, fio; the production image where "".
+        rdma_resource: extended resource by which pods get RDMA devices, "" when the site has none.
+        gpu_resource: extended resource of the GPUs.
+    """
+
+    stores: Mapping[str, str] = field(default_factory=dict)
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    queue: str = ""
+    namespace: str = "default"
+    image: str = ""
+    tools_image: str = ""
+    rdma_resource: str = ""
+    gpu_resource: str = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A plan to be written for one engine.
+
+    Args:
+        scripts: file name → text of the scripts that every export copies (`run.sh`, `collect.sh`, `checkpoint.py` ...).
+        remake: the command that derives the same plan again, for the reader of the export.
+    """
+
+    plan: AcceptancePlan
+    scripts: Mapping[str, str]
+    options: Options
+    derived_with: Mapping[str, object] = field(default_factory=dict)

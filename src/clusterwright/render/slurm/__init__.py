@@ -1,0 +1,1 @@
+"""Acceptance as batch jobs of Slurm."""
