@@ -75,7 +75,8 @@ def _leaves(value: dict[str, Any]) -> Iterator[Leaf]:
         if isinstance(item, dict) and {"value", "unit"} >= set(item) and "value" in item:
             yield path, f"{item['value']} {item.get('unit') or ''}".strip()[:200], 0
         elif isinstance(item, dict) and depth < _DEEPEST:
-            waiting.extend((f"{path}/{key[:60].lower()}".lstrip("/"), part, depth + 1) for key, part in item.items())
+            parts = [(f"{path}/{key[:60].lower()}".lstrip("/"), part, depth + 1) for key, part in item.items()]
+            waiting.extend(reversed(parts))
         elif not isinstance(item, (dict, list)):
             yield path, "" if item is None else str(item)[:200], 0
 

@@ -76,14 +76,16 @@ def boxes_of(lines: Iterable[Line], *, split_rows: bool = True) -> tuple[list[Bo
     outside: list[Line] = []
     box: Box | None = None
     row: Row | None = None
+    bordered = False
     for line in lines:
         body = line.text.strip()
+        before, bordered = bordered, is_border(body)
         if _THICK.fullmatch(body) and box is not None:
             box.ruled, row = True, None
         elif _THIN.fullmatch(body):
-            if box is not None and box.ruled:
+            if box is not None and box.ruled and not (before and box.closed):
                 box.closed, row = True, None
-            elif box is None:
+            elif box is None or box.ruled:
                 box = Box()
                 boxes.append(box)
         elif (cells := cells_of(body)) is not None and box is not None:

@@ -20,8 +20,8 @@ _DEAD: Final = re.compile(
     r"|Failed to properly shut down NVML: .*)"
 )
 _LOST: Final = re.compile(
-    r"\s*Unable to determine the device handle for (?:gpu|GPU) ?(?P<index>\d+)?:? ?"
-    r"(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d)?: ?(?P<why>.*)"
+    r"\s*Unable to determine the device handle for (?:gpu|GPU) ?(?:(?P<index>\d{1,3}): ?)?"
+    r"(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d)?:? ?(?P<why>.*)"
 )
 _WARN: Final = re.compile(r"\s*WARNING: (?P<what>infoROM is corrupted at gpu .*)", re.IGNORECASE)
 

@@ -165,9 +165,9 @@ def _read_box(builder: RunBuilder, box: Box, node: str) -> None:
         text = row.cells[0][0] if row.cells and row.cells[0] else ""
         if is_elision(text):
             builder.missing("rows left out at an ellipsis")
-        elif re.match(r"\d+\s", text):
+        elif " MIG " in text:
             count += _observe_row(builder, kind, text, row, node)
-        elif text and not re.fullmatch(r"[\d\s]+", text):
+        elif not all(word.isdigit() for word in text.split()):
             builder.reject(row.number, row.lines[0].text, f"not a row of '{title}'")
     builder.observe(f"{kind}s", float(count), labels(node=node))
     if not box.closed:

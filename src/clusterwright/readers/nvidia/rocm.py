@@ -141,6 +141,7 @@ class _Text:
         self._matrices: list[tuple[str, Matrix]] = []
         self._columns: list[str] = []
         self._cards: dict[str, dict[str, tuple[str, int]]] = {}
+        self._second = ""
         self._ras = ""
         self._ends = [False, False]
 
@@ -202,13 +203,16 @@ class _Text:
         """The concise table and the RAS tables, by their headings."""
         words = re.split(r"\s{2,}", text)
         if words[0] in ("GPU", "Device") and len(words) > 4 and any(w.startswith("Temp") for w in words):
-            self._columns = words
+            self._columns, self._second = words, ""
             return True
         if words[:2] == ["Block", "Status"]:
             self._columns = words
             return True
-        if not self._columns or text.startswith("("):
-            return bool(self._columns)
+        if self._columns and text.startswith("("):
+            self._second = text.lower()
+            return True
+        if not self._columns:
+            return False
         if self._columns[0] == "Block":
             self._take_ras(text.split(), line)
             return True
@@ -232,7 +236,8 @@ class _Text:
             name, _, inner = column.partition(" (")
             if name == "Temp":
                 spaced = re.sub(r"(?<=\d)\s*(?:°?[cC])$", " C", text)
-                sensor = inner.rstrip(")").lower()
+                said = inner.rstrip(")").lower()
+                sensor = said or next((word for word in ("junction", "edge") if f"({word})" in self._second), "")
                 observe("temperature", as_amount(spaced), (*subject, *((("sensor", sensor),) if sensor else ())), line)
             elif name in ("AvgPwr", "Power"):
                 observe("power", in_unit("W")(text.removesuffix("W")), subject, line)
