@@ -58,6 +58,8 @@ def _equal(name: str, wanted: object, text: str) -> bool:
         return text.isdecimal() and int(text) == wanted
     if name == "in_place":
         return _TRUE.get(text.lower()) is wanted
+    if name == "transport":  # `RC over RoCE` answers for the connection and for the network below it
+        return _plain(str(wanted)) in _plain(text).split(" over ") or _plain(str(wanted)) == _plain(text)
     if name == "image":
         return digest_part(text) == digest_part(str(wanted))
     if name == "data_type":

@@ -57,6 +57,19 @@ _MEANINGS: Final[dict[str, Meaning]] = {
         "faults that the kernel logged on one host in the time that the log covers",
         "health before or after that time; a short or filtered log proves no absence",
     ),
+    "switches": Meaning(
+        "errors of NVSwitch that the fabric manager logged",
+        "their absence; the kernel log has them all",
+    ),
+    "bus": Meaning("GPUs that answer on PCIe at one moment", "that they work, or their links to each other"),
+    "checkpoints": Meaning(
+        "time to write one checkpoint of this size from one node, and to restore it",
+        "checkpoints of the real job, or from all nodes at once",
+    ),
+    "placement": Meaning(
+        "that the ranks of one job met, each on a GPU of its own, and the image that the job names",
+        "that the ranks are where the plan wants them, or how fast they are",
+    ),
     "ports": Meaning(
         "state and rate of the ports of one host at one moment",
         "bandwidth, error-free links, or which switch they lead to",

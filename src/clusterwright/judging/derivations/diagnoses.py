@@ -31,7 +31,7 @@ def derive_diagnoses(facts: Facts) -> Iterator[Reading]:
             named = ", ".join(sorted(" on GPU ".join(filter(None, what)) for what in failed)[:6])
             yield facts.reading("dcgm_failures", float(len(failed)), conditions | {"failed": named}, nodes=(node,))
         elif passed and (level_run := facts.number("deepest_level")) is not None and level_run < _LEAST_LEVEL:
-            why = f"partial view: tests up to level {level_run:g} ran; dcgmi diag -r {_LEAST_LEVEL} or higher loads the GPUs"
+            why = f"partial view: tests up to level {level_run:g} ran; dcgmi diag -r {_LEAST_LEVEL} loads the GPUs"
             yield facts.reading("dcgm_failures", None, conditions, nodes=(node,), why=why)
         elif passed:
             yield facts.reading("dcgm_failures", 0.0, conditions, nodes=(node,))

@@ -18,10 +18,6 @@ PORT_METRICS: Final = ("ib_links_up", "ib_port_rate")
 TRAFFIC_METRICS: Final = ("rdma_write", "gpudirect_rdma_write", "rdma_read", "rdma_latency")
 _UP: Final = frozenset({"active", "port_active"})
 _LINKED: Final = frozenset({"linkup", "link_up", ""})
-_NOT_COMPARABLE: Final = {
-    "loopback": "not comparable: loopback inside one host, not the fabric",
-    "same-host": "not comparable: both ends are one host, not the fabric",
-}
 
 
 def derive_ports(facts: Facts) -> Iterator[Reading]:
@@ -73,7 +69,7 @@ def derive_traffic(facts: Facts) -> Iterator[Reading]:
 
 
 def _latencies(facts: Facts) -> Sequence[Observation]:
-    for name in ("latency_typical", "latency_median", "latency_average", "latency_avg"):
+    for name in ("latency_typical", "latency_mean"):
         if found := facts.of(name):
             return found
     return ()
@@ -89,8 +85,10 @@ def _bandwidth_metric(facts: Facts) -> str:
 
 
 def _shared(facts: Facts) -> dict[str, str]:
-    names = ("device", "mtu", "qps", "gpu_memory", "connection", "bidirectional")
-    return {name: text for name in names if (text := facts.text(name))}
+    names = ("device", "mtu", "qps", "gpu_memory", "bidirectional")
+    found = {name: text for name in names if (text := facts.text(name))}
+    carried = [text for text in (facts.text("connection"), facts.text("transport")) if text]
+    return found | ({"transport": " over ".join(carried)} if carried else {})
 
 
 def _size(row: Observation) -> dict[str, str]:
@@ -101,4 +99,6 @@ def _size(row: Observation) -> dict[str, str]:
 def _why_not_comparable(facts: Facts) -> str:
     if facts.run.condition("bidirectional") is True:
         return "not comparable: the sum of both directions (-b); measure one direction"
-    return next((_NOT_COMPARABLE[n.code] for n in facts.run.notices if n.code in _NOT_COMPARABLE), "")
+    if facts.run.condition("loopback") is True or any(n.code == "loopback" for n in facts.run.notices):
+        return "not comparable: loopback inside one host, not the fabric"
+    return ""

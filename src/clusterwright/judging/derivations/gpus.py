@@ -20,13 +20,12 @@ _READY: Final = frozenset({"completed", "success"})
 #: Reasons by which the hardware holds the clocks down; the others follow from load or from settings.
 #: Source: nvml.h, nvmlClocksEventReasons.
 _HARDWARE_REASONS: Final = ("hw slowdown", "hw thermal slowdown", "hw power brake slowdown", "sw thermal slowdown")
+#: Codes of notices by which readers say that GPUs have fewer links than they should.
+_FEWER_LINKS: Final = ("nvlink-links-down", "nvlink-unequal", "links-differ", "xgmi-unequal")
 _SLOWDOWN: Final = "temperature_slowdown"
 _LINKS: Final = re.compile(r"NV(\d{1,3})")
 #: Codes of notices by which readers say that they saw a part of the host.
-_PARTIAL: Final = (
-    "container-view", "gpus-selected", "gpus-not-printed", "partial-view", "visible-subset", "gpus-visible",
-    "processes-only",
-)  # fmt: skip
+_PARTIAL: Final = ("container-view", "gpus-selected", "gpus-not-printed")
 
 
 def derive_gpus(facts: Facts) -> Iterator[Reading]:
@@ -124,9 +123,14 @@ def _links(facts: Facts) -> Iterator[Reading]:
         states = [plain(o.value).lower() for o in observations]
         down = sum(state == "down" for state in states)
         idle = [o for o, state in zip(observations, states, strict=True) if state == "inactive"]
+        if any(n.code == "nvlink-full" for n in facts.run.notices):
+            idle = []  # every link that the product has is active
         lost = [o for o, state in zip(observations, states, strict=True) if not state]
-        if down or not (idle or lost):
+        fewer = [n.message for n in facts.run.notices if n.code in _FEWER_LINKS]
+        if down or not (idle or lost or fewer):
             yield facts.reading("nvlink_down", float(down), nodes=(node,))
+        if fewer:
+            yield facts.reading("nvlink_down", None, nodes=(node,), why=f"invalid: {fewer[0]}")
         if idle:
             gpu = dict(idle[0].subject).get("gpu", "")
             why = f"not told apart: {len(idle)} links are inactive, the first on GPU {gpu}; unused or failed"

@@ -1,7 +1,7 @@
 """Kernel and fabric manager logs: Xid and SXid, lost devices, PCIe and host memory errors, per host.
 
-A log without such an event is zero events only for the host it names and the time it covers: a log that says neither
-proves nothing, and the codes are kept beside the count.
+A log without such an event is zero events only for the host it names and the time it covers: one that does not say
+the time, or covers a few minutes, proves no absence. The codes are kept beside the count.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _EVENTS: Final[dict[str, tuple[str, ...]]] = {
 }
 #: Severities of errors that the hardware corrected.
 _HARMLESS: Final = frozenset({"corrected", "correctable", "ce", "info"})
+#: Seconds that a log must cover before the absence of events in it says anything; our default.
+LEAST_S: Final = 600.0
 _SHOWN: Final = 8
 
 
@@ -39,6 +41,24 @@ def derive_kernels(facts: Facts) -> Iterator[Reading]:
         for node in _hosts(facts):
             if node not in found:
                 yield facts.reading(metric, 0.0, nodes=(node,) if node else (), why=quiet)
+
+
+def derive_switches(facts: Facts) -> Iterator[Reading]:
+    """Errors of NVSwitch that the fabric manager logged; its silence is no proof, the kernel log has them all."""
+    for node, observations in facts.per_node("sxid"):
+        events = _serious(observations)
+        yield facts.reading("sxid_errors", _count(events), _codes(events), nodes=(node,))
+
+
+def derive_bus(facts: Facts) -> Iterator[Reading]:
+    """GPUs that are listed on the bus and do not answer, and those that do."""
+    for node, observations in facts.per_node("gpu", "lost_device"):
+        lost = [o for o in observations if o.name == "lost_device"]
+        yield facts.reading("gpus_lost", float(len(lost)), nodes=(node,))
+        seen = {dict(o.subject).get("pci", "") for o in observations if o.name == "gpu"}
+        yield facts.reading(
+            "gpus_present", float(len(seen - {dict(o.subject).get("pci") for o in lost})), nodes=(node,)
+        )
 
 
 def _hosts(facts: Facts) -> tuple[str, ...]:
@@ -70,10 +90,9 @@ def _codes(events: Sequence[Observation]) -> dict[str, str]:
 
 def _why_silence_proves_nothing(facts: Facts) -> str:
     """Why the absence of an event is no evidence, or ""."""
-    began, ended = facts.value("started"), facts.value("ended")
     covered = facts.value("duration")
-    if not facts.run.observations and covered is None and not (plain(began) and plain(ended)):
+    if not isinstance(covered, Quantity):
         return "no value: nothing says which time the log covers, so silence proves nothing"
-    if isinstance(covered, Quantity) and covered.value <= 0:
-        return "no value: the log covers no time, so silence proves nothing"
+    if covered.value < LEAST_S:
+        return f"no value: the log covers {covered}; silence of less than {LEAST_S / 60:.0f} min proves nothing"
     return ""

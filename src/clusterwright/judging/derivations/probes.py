@@ -1,8 +1,4 @@
-"""Output of the scripts of an exported acceptance plan: times of checkpoints, and ranks that landed as they should.
-
-A restore that may have come from the page cache is no restore, and a store in main memory is no store. What a rank sees
-is judged against its own world here; which nodes were planned is judged where the plan is known.
-"""
+"""The scripts that an exported plan brings along: checkpoints of a node, and what every rank of a job saw."""
 
 from __future__ import annotations
 
@@ -13,62 +9,41 @@ from typing import Final
 from clusterwright.judging.derivations.facts import Facts, plain
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.evidence import Reading
-from clusterwright.model.observations import Observation
 
 CHECKPOINT_METRICS: Final = ("checkpoint_write", "checkpoint_restore")
-PLACEMENT_METRICS: Final = ("tasks_as_expected",)
-_MOMENTS: Final = {"checkpoint_write": "write", "checkpoint_restore": "restore"}
+PLACEMENT_METRICS: Final = ("tasks_as_expected", "image_digest")
 
 
 def derive_checkpoints(facts: Facts) -> Iterator[Reading]:
-    """How long the checkpoint of one node took to the store and back."""
-    if facts.kind != "clusterwright-checkpoint":
-        return
-    for metric, part in _MOMENTS.items():
-        for observation in facts.of(f"{part}_time"):
-            node = dict(observation.subject).get("node", "")
-            nodes = (node,) if node and not facts.given else facts.given
-            value = observation.value if isinstance(observation.value, Quantity) else None
-            why = _why_no_restore(facts) if metric == "checkpoint_restore" else ""
-            said = {"file_size": "file_size", "started": f"{part}_started", "ended": f"{part}_ended"}
-            conditions = {name: text for name, key in said.items() if (text := facts.text(key))}
-            shown = None if why else value
-            yield facts.reading(metric, shown, conditions, nodes=nodes, why=why or ("" if value else "no value"))
-
-
-def _why_no_restore(facts: Facts) -> str:
-    if plain(facts.value("verified")) != "true":
-        return "invalid: what was restored was not compared with what was written"
-    if plain(facts.value("direct_restore")) != "true":
-        return "invalid: the file system takes no O_DIRECT, so the restore may have come from the page cache"
-    return ""
+    """Time to write and to restore; a restore that may have come from memory is none from the store."""
+    conditions = {"concurrency": jobs} if (jobs := facts.text("jobs")) else {}
+    cached = next((f"not comparable: {n.message}" for n in facts.run.notices if n.code == "page-cache"), "")
+    for name, metric, why in (("write_time", "checkpoint_write", ""), ("restore_time", "checkpoint_restore", cached)):
+        for node, observations in facts.per_node(name):
+            for o in observations:
+                yield facts.reading(metric, o.value, conditions, nodes=(node,), why=why)
 
 
 def derive_placements(facts: Facts) -> Iterator[Reading]:
-    """Share of the ranks of the job that reported once, with a GPU of their own, having met all others."""
-    if facts.kind != "clusterwright-placement":
-        return
-    ranks = {_subject(o): o for o in facts.of("met")}
-    devices = {_subject(o): plain(o.value) for o in facts.of("device") if isinstance(o.value, str)}
-    users = Counter((node, device) for (node, _), device in devices.items())
-    sizes = [o.value for o in facts.of("world_size") if isinstance(o.value, float)]
-    nodes = tuple(dict.fromkeys(node for node, _ in ranks if node))
-    if not sizes or len(set(sizes)) > 1 or not sizes[0]:
-        why = "unparsable: the ranks do not agree on how many they are"
-        yield facts.reading("tasks_as_expected", None, nodes=nodes, why=why)
-        return
-    twice = {rank for rank, n in Counter(rank for _, rank in ranks).items() if n > 1}
-    good = [
-        key
-        for key, met in ranks.items()
-        if met.value is True and key in devices and users[key[0], devices[key]] == 1 and key[1] not in twice
-    ]
-    share = len(good) / sizes[0]
-    text = "100%" if share == 1.0 else f"{min(share * 100, 99.9):.1f}%"
-    conditions = {"ranks": f"{sizes[0]:.0f}", "ranks_as_expected": str(len(good))}
-    yield facts.reading("tasks_as_expected", Quantity(min(share, 1.0), (), text), conditions, nodes=nodes)
+    """The share of the declared ranks that met all others on a GPU of their own, and the image they ran in."""
+    worlds = {o.value for o in facts.of("world_size") if isinstance(o.value, float | int)}
+    ranks = {dict(o.subject).get("rank", ""): o for o in facts.of("met")}
+    if len(worlds) == 1 and (world := max(worlds)) >= 1:
+        devices = {dict(o.subject).get("rank", ""): _device(o.subject, plain(o.value)) for o in facts.of("device")}
+        users = Counter(d for d in devices.values() if d)
+        good = [
+            rank
+            for rank, o in ranks.items()
+            if o.value is True and (device := devices.get(rank)) and users[device] == 1
+        ]
+        share = min(1.0, len(good) / world)
+        yield facts.reading("tasks_as_expected", Quantity(share, (), "100%" if share == 1 else f"{share * 100:.4g}%"))
+    else:
+        yield facts.reading(
+            "tasks_as_expected", None, why="no value: how many ranks there should be is not printed once"
+        )
+    yield facts.reading("image_digest", facts.value("image"))
 
 
-def _subject(observation: Observation) -> tuple[str, str]:
-    subject = dict(observation.subject)
-    return subject.get("node", ""), subject.get("rank", "")
+def _device(subject: tuple[tuple[str, str], ...], device: str) -> tuple[str, str] | None:
+    return (dict(subject).get("node", ""), device) if device else None

@@ -10,6 +10,7 @@ from typing import Final
 
 from clusterwright.judging.derivations.facts import Facts
 from clusterwright.model.evidence import Reading
+from clusterwright.model.observations import Observation
 
 METRICS_OF: Final = ("gpus_schedulable", "nodes_schedulable")
 _GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu")
@@ -22,23 +23,31 @@ def derive_schedulers(facts: Facts) -> Iterator[Reading]:
 
 
 def _gpus(facts: Facts) -> Iterator[Reading]:
-    replicas = {dict(o.subject).get("node", ""): o for o in facts.of("gpu_replicas") if o.value not in (1.0, 1)}
+    """GPUs on offer, of all types together; a node that takes no jobs offers none."""
+    replicas = {dict(o.subject).get("node", "") for o in facts.of("gpu_replicas") if o.value not in (1.0, 1)}
+    closed = _closed(facts)
     for node, observations in facts.per_node("gpus_configured", "allocatable"):
-        mine = [
-            o for o in observations if o.name == "gpus_configured" or dict(o.subject).get("resource") in _GPU_RESOURCES
-        ]
+        mine = [o for o in observations if o.name == "gpus_configured" or _resource(o) in _GPU_RESOURCES]
         if not mine:
             continue
-        if node in replicas:
-            why = "not comparable: each GPU is advertised more than once (time-slicing or MPS)"
-            yield facts.reading("gpus_schedulable", None, nodes=(node,), why=why)
-            continue
+        why = "not comparable: each GPU is advertised more than once (time-slicing or MPS)" if node in replicas else ""
         numbers = [float(o.value) for o in mine if isinstance(o.value, float | int)]
-        yield facts.reading("gpus_schedulable", max(numbers) if numbers else None, nodes=(node,))
+        offered = None if len(numbers) < len(mine) else 0.0 if node in closed else sum(numbers)
+        yield facts.reading("gpus_schedulable", offered, nodes=(node,), why=why)
+
+
+def _resource(observation: Observation) -> str:
+    return dict(observation.subject).get("resource", "")
+
+
+def _closed(facts: Facts) -> set[str]:
+    """Nodes that take no jobs: drained, cordoned, down."""
+    shut = {dict(o.subject).get("node", "") for o in facts.of("unschedulable") if o.value is True}
+    return shut | {dict(o.subject).get("node", "") for o in facts.of("takes_jobs", "node_ready") if o.value is False}
 
 
 def _nodes(facts: Facts) -> Iterator[Reading]:
-    closed = {dict(o.subject).get("node", "") for o in facts.of("unschedulable") if o.value is True}
+    closed = _closed(facts)
     virtual = {dict(o.subject).get("node", "") for o in facts.of("virtual") if o.value is True}
     for node, observations in facts.per_node("takes_jobs", "node_ready"):
         if node in virtual:

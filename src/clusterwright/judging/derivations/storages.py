@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.judging.derivations.facts import Facts, plain
+from clusterwright.lib.quantities import Quantity
 from clusterwright.model.evidence import Reading
 from clusterwright.model.observations import Observation
 
@@ -21,21 +22,55 @@ _METRICS: Final = {
     "read_latency_p99": "storage_read_latency_p99",
     "write_latency_p99": "storage_write_latency_p99",
     "file_creation": "files_created",
-    "file_create_rate": "files_created",
 }
 _DIRECT_PATH: Final = {"storage_read": "gds_read", "storage_write": "gds_write"}
-_LOAD: Final = ("block_size", "file_size", "queue_depth", "jobs", "clients", "direct")
-_CACHED: Final = ("page-cache", "cached", "cache-read", "served-from-cache")
+_LOAD: Final = ("block_size", "file_size", "queue_depth", "direct")
+#: Codes of notices by which readers say that something else than storage was measured, or too little of it.
+_FAULTS: Final = {
+    "page-cache": "not comparable", "read-back": "not comparable", "compat-mode-forced": "not comparable",
+    "short-run": "partial view", "phase-too-short": "partial view",
+}  # fmt: skip
 
 
 def derive_storages(facts: Facts) -> Iterator[Reading]:
-    """Every rate and latency of the run, each job or phase by itself."""
-    fault = next((f"not comparable: {n.message}" for n in facts.run.notices if n.code in _CACHED), "")
+    """Every rate and latency of the run: of a group of jobs together where the tool adds them up."""
     for name, metric in _METRICS.items():
-        for o in facts.of(name):
-            subject = dict(o.subject)
-            known = _DIRECT_PATH.get(metric, metric) if _is_direct(facts, subject) else metric
-            yield facts.reading(known, o.value, _conditions(facts, o), why=fault)
+        direction = name.partition("_")[0]
+        for o in _rows(facts, name):
+            known = _DIRECT_PATH.get(metric, metric) if _is_direct(facts, dict(o.subject)) else metric
+            yield facts.reading(known, o.value, _conditions(facts, o, direction))
+            for why in _faults(facts, direction):
+                yield facts.reading(known, None, _conditions(facts, o, direction), why=why)
+
+
+def _rows(facts: Facts, name: str) -> list[Observation]:
+    """The rows of a name; of jobs that ran at once only their sum, where it is printed."""
+    rows = facts.of(name)
+    totals = {dict(o.subject).get("group"): o for o in facts.of(f"{name}_total")}
+    members: dict[str | None, list[Observation]] = {}
+    for o in rows:
+        members.setdefault(dict(o.subject).get("group"), []).append(o)
+    return [
+        o
+        for group, found in members.items()
+        for o in ([_summed(totals[group], found)] if group in totals and len(found) > 1 else found)
+    ]
+
+
+def _summed(total: Observation, members: list[Observation]) -> Observation:
+    """The sum of a group under what its members have in common."""
+    shared = set(members[0].subject).intersection(*(set(m.subject) for m in members))
+    subject = (*sorted(shared), ("jobs", str(len(members))))
+    return Observation(total.name, total.value, subject, total.line)
+
+
+def _faults(facts: Facts, direction: str) -> Iterator[str]:
+    """Why nothing of this direction may pass; a notice of the other direction says so in its first words."""
+    other = {"read": "writes", "write": "reads"}.get(direction, "")
+    for notice in facts.run.notices:
+        if notice.code in _FAULTS and other not in notice.message.split()[:5]:
+            yield f"{_FAULTS[notice.code]}: {notice.message}"
+            return
 
 
 def _is_direct(facts: Facts, subject: dict[str, str]) -> bool:
@@ -44,12 +79,15 @@ def _is_direct(facts: Facts, subject: dict[str, str]) -> bool:
     return said.upper() in ("GPUD", "GPU_DIRECT", "GPUDIRECT")
 
 
-def _conditions(facts: Facts, row: Observation) -> dict[str, str]:
+def _conditions(facts: Facts, row: Observation, direction: str) -> dict[str, str]:
     subject = dict(row.subject)
     found = {name: text for name in _LOAD if (text := subject.get(name) or facts.text(name))}
     for name in ("job", "test", "phase", "operation"):
         if name in subject:
             found.setdefault("test", subject[name])
+    times = [o for o in facts.of(f"{direction}_time") if set(o.subject) <= set(row.subject) or o.subject == row.subject]
+    if times and isinstance(times[0].value, Quantity):
+        found["duration"] = f"{times[0].value.value:.9g} s"
     if concurrency := _concurrency(facts, subject):
         found["concurrency"] = concurrency
     return found
@@ -59,7 +97,9 @@ def _concurrency(facts: Facts, subject: dict[str, str]) -> str:
     """Readers or writers at once: clients times jobs of each, where both are printed as whole numbers."""
     if text := subject.get("concurrency") or facts.text("concurrency"):
         return text
-    counts = [subject.get(name) or plain(facts.value(name)) for name in ("clients", "jobs")]
+    counts = [subject.get(name) or plain(facts.value(name)) for name in ("clients", "jobs", "threads")]
+    if ranks := plain(facts.value("ranks")):
+        counts = [ranks]
     known = [int(c) for c in counts if c.isascii() and c.isdecimal() and len(c) < 9]
     if not known:
         return ""
