@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from clusterwright.readers.fabric import counters, perftest, states
 from clusterwright.readers.readers import Reader
 
-READERS: Final[tuple[Reader, ...]] = ()
+READERS: Final[tuple[Reader, ...]] = (perftest.READER, states.READER, counters.READER)
