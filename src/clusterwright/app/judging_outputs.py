@@ -15,6 +15,7 @@ from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.files.inputs import DEFAULT_NAME, STANDARD_INPUT
 from clusterwright.files.streams import find_outputs, stream_bytes
 from clusterwright.files.times import written_at
+from clusterwright.judging.advising import advise
 from clusterwright.judging.deriving import Derivation, derive
 from clusterwright.judging.meaning import meaning_of
 from clusterwright.judging.outliers import find_outliers
@@ -182,8 +183,9 @@ def _judge_output(
         engine=request.engine,
     )
     named = _describe_hosts(evidence.nodes, found, given)
+    meaning = meaning_of(transcript.kind)
     return JudgedOutput(
-        path, transcript, evidence, timed, named, meaning_of(transcript.kind), derivation.notices, yardsticks
+        path, transcript, evidence, timed, named, meaning, derivation.notices, yardsticks, advise(transcript)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from clusterwright.judging.advising import Advised, is_serious
 from clusterwright.judging.meaning import Meaning
 from clusterwright.judging.outliers import Group
 from clusterwright.judging.verdicts import exit_code
@@ -15,10 +16,10 @@ from clusterwright.model.observations import Notice, Outcome, Transcript, Weight
 #: Where the time of an output is known from.
 Timed = Literal["printed", "printed without a time zone, counted at its oldest", "given", "time of the file"]
 
-#: Metrics of which more than none is a failure by itself, whatever a file requires.
+#: Metrics of which more than none is a failure by itself, whatever a file requires. Codes are advised about instead.
 FAILURES: Final = frozenset(
-    {"collective_errors", "dcgm_failures", "xid_errors", "sxid_errors", "gpus_lost", "remap_failures", "nvlink_down",
-     "checkpoints_failed", "ecc_uncorrected"}
+    {"collective_errors", "dcgm_failures", "gpus_lost", "remap_failures", "nvlink_down", "checkpoints_failed",
+     "ecc_uncorrected"}
 )  # fmt: skip
 
 
@@ -30,6 +31,7 @@ class JudgedOutput:
         timed: where the times of its evidence come from.
         named: how its hosts are known, in words; "" when they are not.
         notices: what a careful person says about it, errors first.
+        advice: what its events and counters ask for.
     """
 
     path: str
@@ -40,6 +42,13 @@ class JudgedOutput:
     meaning: Meaning
     notices: tuple[Notice, ...]
     yardsticks: tuple[Yardstick, ...] = ()
+    advice: tuple[Advised, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it shows that something is wrong."""
+        impossible = any(y.impossible for y in self.yardsticks)
+        return bool(self.failures or self.errors or impossible or is_serious(self.advice))
 
     @property
     def failures(self) -> tuple[Reading, ...]:
@@ -86,8 +95,7 @@ class Judged:
     @property
     def exit_code(self) -> int:
         """1 when a claim is not met or an output shows a failure, 3 when something was not measured, else 0."""
-        failed = any(o.failures or o.errors or any(y.impossible for y in o.yardsticks) for o in self.outputs)
-        if failed or (self.coverage is not None and self.coverage.not_met):
+        if any(o.failed for o in self.outputs) or (self.coverage is not None and self.coverage.not_met):
             return 1
         if self.coverage is not None:
             return exit_code(self.coverage)

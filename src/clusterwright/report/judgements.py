@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from clusterwright.judging.advising import Advised
 from clusterwright.judging.meaning import Meaning
 from clusterwright.judging.outliers import Group, Outlier
 from clusterwright.judging.outputs import Judged, JudgedOutput
@@ -35,6 +36,7 @@ def render_judgement(judged: Judged, *, whole: bool = False, width: int = 120) -
     if judged.coverage is not None:
         _add_verdicts(page, judged, names)
     _add_errors(page, judged.outputs, names)
+    _add_advice(page, judged.outputs, names)
     _add_outliers(page, judged.groups)
     _add_yardsticks(page, judged.outputs, names)
     if judged.coverage is None:
@@ -136,6 +138,28 @@ def _errors(outputs: Sequence[JudgedOutput], names: _Names) -> Iterator[str]:
         for yardstick in output.yardsticks:
             if yardstick.impossible:
                 yield f"{name}: {_tell_yardstick(yardstick)}"
+
+
+def _add_advice(page: _Page, outputs: Sequence[JudgedOutput], names: _Names) -> None:
+    """What to do, hardware first; of what concerns the jobs only how often it stands there."""
+    serious = [(output, a) for output in outputs for a in output.advice if not a.harmless]
+    harmless = [a for output in outputs for a in output.advice if a.harmless]
+    if not serious and not harmless:
+        return
+    page.head("what to do:")
+    page.items([f"{names[output.path]}{f':{a.line}' if a.line else ''}: {_tell_advice(a)}" for output, a in serious])
+    if harmless and not page.whole:
+        codes = ", ".join(dict.fromkeys(a.what for a in harmless))
+        page.item(f"nothing about the hardware for {codes}; --all shows what they say about jobs")
+    elif harmless:
+        page.items([_tell_advice(a) for a in harmless])
+
+
+def _tell_advice(advised: Advised) -> str:
+    why = f" ({advised.why})" if advised.why else ""
+    others = "".join(f"; {source}: {what}" for source, what in advised.others)
+    at = f" at {advised.where}" if advised.where else ""
+    return f"{advised.what}{at}: {advised.do}{why} [{advised.source}{others}]"
 
 
 def _add_outliers(page: _Page, groups: Sequence[Group]) -> None:
@@ -371,6 +395,19 @@ def _output_values(output: JudgedOutput) -> dict[str, Any]:
             for r in evidence.readings
         ],
         "ceilings": [_yardstick_values(y) for y in output.yardsticks],
+        "advice": [
+            {
+                "where": a.where or None,
+                "what": a.what,
+                "do": a.do,
+                "why": a.why or None,
+                "source": a.source,
+                "line": a.line,
+                "others": [{"source": source, "do": do} for source, do in a.others],
+                "harmless": a.harmless,
+            }
+            for a in output.advice
+        ],
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from clusterwright.lib.hostlists import HostlistError, expand
 from clusterwright.lib.quantities import KINDS, Quantity, UnitError, is_kind
 from clusterwright.model.evidence import Reading
 from clusterwright.model.metrics import METRICS
@@ -71,7 +72,7 @@ class Facts:
         if not isinstance(listed, str):
             listed = self.run.condition("node")
         if isinstance(listed, str):
-            found = [n.strip() for n in listed.split(",")]
+            found = _split_hosts(listed)
         else:
             found = [dict(o.subject).get("node", "") for o in self.run.observations]
         return tuple(dict.fromkeys(n for n in found if n and n.lower() not in _NO_HOSTS))
@@ -139,6 +140,14 @@ class Facts:
                 yield self.reading(metric, float(sum(numbers)), conditions, nodes=(node,))
             if lost:
                 yield self.reading(metric, None, conditions, nodes=(node,), why=why_lost(lost))
+
+
+def _split_hosts(text: str) -> list[str]:
+    """The names of a host list; text that is none is split at its commas."""
+    try:
+        return list(expand(text))
+    except HostlistError:
+        return [part.strip() for part in text.split(",")]
 
 
 def why_lost(observations: Sequence[Observation]) -> str:

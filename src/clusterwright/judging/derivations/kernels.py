@@ -21,7 +21,7 @@ _EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "sxid_errors": ("sxid",),
     "gpus_lost": ("lost_device",),
     "pcie_errors": ("aer",),
-    "memory_errors": ("edac",),
+    "memory_errors": ("edac", "mce"),
 }
 #: Severities of errors that the hardware corrected.
 _HARMLESS: Final = frozenset({"corrected", "correctable", "ce", "info"})

@@ -25,10 +25,10 @@ def derive_schedulers(facts: Facts) -> Iterator[Reading]:
 def _gpus(facts: Facts) -> Iterator[Reading]:
     """GPUs on offer, of all types together; a node that takes no jobs offers none."""
     replicas = {dict(o.subject).get("node", "") for o in facts.of("gpu_replicas") if o.value not in (1.0, 1)}
-    closed = _closed(facts)
+    closed, virtual = _closed(facts), _virtual(facts)
     for node, observations in facts.per_node("gpus_configured", "allocatable"):
         mine = [o for o in observations if o.name == "gpus_configured" or _resource(o) in _GPU_RESOURCES]
-        if not mine:
+        if not mine or node in virtual:
             continue
         why = "not comparable: each GPU is advertised more than once (time-slicing or MPS)" if node in replicas else ""
         numbers = [float(o.value) for o in mine if isinstance(o.value, float | int)]
@@ -46,9 +46,13 @@ def _closed(facts: Facts) -> set[str]:
     return shut | {dict(o.subject).get("node", "") for o in facts.of("takes_jobs", "node_ready") if o.value is False}
 
 
+def _virtual(facts: Facts) -> set[str]:
+    """Nodes that are simulated."""
+    return {dict(o.subject).get("node", "") for o in facts.of("virtual") if o.value is True}
+
+
 def _nodes(facts: Facts) -> Iterator[Reading]:
-    closed = _closed(facts)
-    virtual = {dict(o.subject).get("node", "") for o in facts.of("virtual") if o.value is True}
+    closed, virtual = _closed(facts), _virtual(facts)
     for node, observations in facts.per_node("takes_jobs", "node_ready"):
         if node in virtual:
             continue

@@ -28,19 +28,20 @@ _LOAD: Final = ("block_size", "file_size", "queue_depth", "direct")
 #: Codes of notices by which readers say that something else than storage was measured, or too little of it.
 _FAULTS: Final = {
     "page-cache": "not comparable", "read-back": "not comparable", "compat-mode-forced": "not comparable",
-    "short-run": "partial view", "phase-too-short": "partial view",
+    "short-run": "partial view", "phase-too-short": "partial view", "small-files": "not comparable",
 }  # fmt: skip
 
 
 def derive_storages(facts: Facts) -> Iterator[Reading]:
     """Every rate and latency of the run: of a group of jobs together where the tool adds them up."""
     for name, metric in _METRICS.items():
-        direction = name.partition("_")[0]
         for o in _rows(facts, name):
             known = _DIRECT_PATH.get(metric, metric) if _is_direct(facts, dict(o.subject)) else metric
-            yield facts.reading(known, o.value, _conditions(facts, o, direction))
-            for why in _faults(facts, direction):
-                yield facts.reading(known, None, _conditions(facts, o, direction), why=why)
+            lasted = _time_of(facts, o)
+            conditions = _conditions(facts, o, lasted)
+            yield facts.reading(known, o.value, conditions)
+            if why := _fault(facts, known, lasted):
+                yield facts.reading(known, None, conditions, why=why)
 
 
 def _rows(facts: Facts, name: str) -> list[Observation]:
@@ -64,13 +65,25 @@ def _summed(total: Observation, members: list[Observation]) -> Observation:
     return Observation(total.name, total.value, subject, total.line)
 
 
-def _faults(facts: Facts, direction: str) -> Iterator[str]:
-    """Why nothing of this direction may pass; a notice of the other direction says so in its first words."""
-    other = {"read": "writes", "write": "reads"}.get(direction, "")
+def _fault(facts: Facts, metric: str, lasted: Quantity | None) -> str:
+    """Why a value may not pass, or ""; a notice about the other direction, or another job's time, is not about it."""
+    other = "writes" if "read" in metric else "reads"
     for notice in facts.run.notices:
-        if notice.code in _FAULTS and other not in notice.message.split()[:5]:
-            yield f"{_FAULTS[notice.code]}: {notice.message}"
-            return
+        about = notice.code in _FAULTS or (notice.code == "no-gain" and metric.startswith("gds"))
+        if not about or other in notice.message.split()[:5]:
+            continue
+        if notice.code == "short-run" and lasted is not None and str(lasted) not in notice.message:
+            continue
+        return f"{_FAULTS.get(notice.code, 'not comparable')}: {notice.message}"
+    return ""
+
+
+def _time_of(facts: Facts, row: Observation) -> Quantity | None:
+    """How long the job of a row ran, where that is printed."""
+    direction = next((d for d in ("read", "write") if row.name.startswith(d)), "")
+    found = [o.value for o in facts.of(f"{direction}_time") if o.subject == row.subject]
+    value = found[0] if found else facts.run.condition("duration")
+    return value if isinstance(value, Quantity) else None
 
 
 def _is_direct(facts: Facts, subject: dict[str, str]) -> bool:
@@ -79,15 +92,14 @@ def _is_direct(facts: Facts, subject: dict[str, str]) -> bool:
     return said.upper() in ("GPUD", "GPU_DIRECT", "GPUDIRECT")
 
 
-def _conditions(facts: Facts, row: Observation, direction: str) -> dict[str, str]:
+def _conditions(facts: Facts, row: Observation, lasted: Quantity | None) -> dict[str, str]:
     subject = dict(row.subject)
     found = {name: text for name in _LOAD if (text := subject.get(name) or facts.text(name))}
     for name in ("job", "test", "phase", "operation"):
         if name in subject:
             found.setdefault("test", subject[name])
-    times = [o for o in facts.of(f"{direction}_time") if set(o.subject) <= set(row.subject) or o.subject == row.subject]
-    if times and isinstance(times[0].value, Quantity):
-        found["duration"] = f"{times[0].value.value:.9g} s"
+    if lasted is not None:
+        found["duration"] = f"{lasted.value:.9g} s"
     if concurrency := _concurrency(facts, subject):
         found["concurrency"] = concurrency
     return found
