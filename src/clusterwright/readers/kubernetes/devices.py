@@ -11,6 +11,7 @@ kubernetes-sigs/dra-driver-nvidia-gpu and google/dranet.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -266,7 +267,7 @@ def _tell_totals(devices: Sequence[Device], builder: RunBuilder) -> None:
             "devices consume counters that they share (partitions of one GPU): they exclude each other and do not "
             "add up",
         )
-    if any(device.attributes.get("driverVersion", "").count(".") == 2 for device in gpus):
+    if any(re.fullmatch(r"\d+\.\d+\.\d", device.attributes.get("driverVersion", "")) for device in gpus):
         builder.notice(
             "driver-version-normalised",
             "driver versions are attributes of type version, which lose leading zeros: 580.105.8 may be the driver "

@@ -201,7 +201,7 @@ def _observe_wait(event: Event, about: str, builder: RunBuilder) -> None:
         value = NoValue(Lack.UNREADABLE, waited["text"], "not a duration")
     else:
         value = quantity(seconds, "s")
-    builder.observe(name, value, (("workload", about),), event.line)
+    builder.observe(name, value, (("workload", about.rpartition("/")[2]),), event.line)
 
 
 def _tell_waiting(event: Event, about: str, later: bool, builder: RunBuilder) -> None:

@@ -129,7 +129,8 @@ def load_manifest(text: str) -> Manifest:
 def _json_after_noise(lines: list[str]) -> bool:
     """Whether a JSON document begins after some warnings of a tool, which are no YAML."""
     head = [line for line in lines[:20] if line.strip()]
-    return any(line.rstrip() == "{" for line in head) and not any(re.match(r"\w+:( |$)", line) for line in head)
+    begins = any(line.rstrip() == "{" or line.startswith('{"') for line in head)
+    return begins and not any(re.match(r"\w+:( |$)", line) for line in head)
 
 
 def _load_json(lines: list[str], manifest: Manifest) -> None:

@@ -3,7 +3,8 @@
 Observed (subject node, resource): `capacity`, `allocatable`, `requested`, `free`; (subject node): `node_ready`,
 `node_condition` (subject type too), `unschedulable`, `taint`, `virtual`, `gpu_product`, `gpus_physical` (label of GPU
 feature discovery), `gpu_memory`, `gpu_replicas`, `gpu_sharing`, `mig_strategy`, `mig_devices` (subject profile),
-`driver`, `kubelet`. Over all real nodes (subject resource): `total_capacity`, `total_allocatable`.
+`driver`, `kubelet`. Over all real nodes (subject resource): `total_capacity`, `total_allocatable`,
+`total_schedulable` (of devices, on nodes that are ready and not cordoned).
 """
 
 from __future__ import annotations
@@ -256,11 +257,28 @@ def _tell_all(nodes: Sequence[Node], builder: RunBuilder) -> None:
                     sums[resource] = sums.get(resource, Fraction(0)) + number
         for resource, total in sums.items():
             builder.observe(name, to_value(resource, total), (("resource", resource),))
+    _tell_schedulable(real, builder)
     _tell_different(real, builder)
     versions = Counter(node.kubelet for node in real if node.kubelet)
     if len(versions) > 1:
         listed = ", ".join(f"{version} on {count}" for version, count in versions.most_common())
         builder.notice("kubelets-differ", f"kubelets differ: {listed}", Weight.INFO)
+
+
+def _tell_schedulable(nodes: Sequence[Node], builder: RunBuilder) -> None:
+    """Devices on nodes that are ready and not cordoned, where every node says so."""
+    ready = [[state for kind, state, _, _ in node.conditions if kind == "Ready"] for node in nodes]
+    if not nodes or not all(ready):
+        return
+    sums: dict[str, Fraction] = {}
+    for node, states in zip(nodes, ready, strict=True):
+        usable = states[0] == "True" and not node.unschedulable
+        for resource, raw in node.allocatable.items():
+            number = read_exact(raw)
+            if number is not None and is_accelerator(resource):
+                sums[resource] = sums.get(resource, Fraction(0)) + (number if usable else 0)
+    for resource, total in sums.items():
+        builder.observe("total_schedulable", to_value(resource, total), (("resource", resource),))
 
 
 def _tell_different(nodes: Sequence[Node], builder: RunBuilder) -> None:

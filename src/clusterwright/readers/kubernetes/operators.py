@@ -85,7 +85,7 @@ def unwrap(thing: Thing) -> list[Fields]:
         if isinstance(text, str):
             found += _load(text)
     found += [dig(source, "helm", "valuesObject") for source in sources]
-    found += [table(item).get("gpu-operator") for item in found]
+    found += [table(item).get("gpu-operator") for item in found if item is not thing.body]
     return [table(item) for item in found if chart_of(item)]
 
 

@@ -50,6 +50,8 @@ def reads(kind: str) -> Callable[[Source], Sequence[Run]]:
 def _is_document(head: str) -> bool:
     """Whether a text is JSON or YAML, and no table, event or log."""
     lines = [line for line in head.split("\n") if line.strip() and not line.lstrip().startswith(("#", "$"))][:60]
+    if any(line.rstrip() == "{" or line.startswith('{"') for line in lines[:20]):
+        return True
     if any(line.lstrip().startswith(("{", "[")) for line in lines[:1]) or _OBJECT_START.match("\n".join(lines)):
         return True
     keyed = sum(bool(re.match(r"\s*(?:- )?[\"']?[\w./-]+[\"']?:(?:\s|$)|\s*- |---|\s+\S", line)) for line in lines)

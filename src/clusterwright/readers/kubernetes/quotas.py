@@ -1,8 +1,8 @@
 """Rules over Kueue quotas that need all queues of an output: cohorts, borrowing, zero quotas, sums.
 
 Observed: `cohort_quota` (subject cohort, flavor, resource) and `cohort_quota_total` (subject cohort, resource), the
-cohort's own quota plus those of its queues; `flavor_quota` (subject flavor, resource) over all queues. Numbers that
-stand for "no limit" are left out.
+cohort's own quota plus those of the queues directly in it; `flavor_quota` (subject flavor, resource) over all queues.
+Numbers that stand for "no limit" are left out.
 
 Source: Kueue, Concepts, Cluster Queue and Cohort (the quota of a Cohort is added to that of its members).
 """

@@ -102,7 +102,7 @@ def _texts(body: str) -> list[tuple[str, int]]:
             (DESCRIBE, 92 if sections > 1 or telling else 80 if "Allocat" in body or "nvidia.com" in body else 55)
         )
     elif re.search(r"^Containers:\s*$", body, re.MULTILINE) and re.search(r"^Name:\s+\S", body, re.MULTILINE):
-        found.append((DESCRIBE, 75))
+        found.append((DESCRIBE, 90))
     waiting = _WAITING.search(body) is not None
     header = any(is_header(line) for line in lines)
     if not sections and waiting:

@@ -36,7 +36,7 @@ def report_allocations(data: object, builder: RunBuilder) -> None:
         window = allocation.get("window")
         times = window if isinstance(window, dict) else allocation
         start, end = (str(times.get(key) or "")[:40] for key in ("start", "end"))
-        subject: Labels = (("name", name[:300]), *((("window", f"{start}/{end}"),) if start else ()))
+        subject: Labels = (("allocation", name[:300]), *((("window", f"{start}/{end}"),) if start else ()))
         for key, label in {**_COSTS, **_OTHERS}.items():
             if key in allocation:
                 builder.observe(label, read_cost(allocation[key]), subject)

@@ -1,6 +1,6 @@
 """Cost exports of OpenCost and Kubecost: allocations, assets, node prices, their CSV and their metrics.
 
-Observed (subject name, window): `cost_total`, `cost_cpu`, `cost_gpu`, `cost_ram`, `cost_pv`, `cost_network`,
+Observed (subject allocation, window): `cost_total`, `cost_cpu`, `cost_gpu`, `cost_ram`, `cost_pv`, `cost_network`,
 `cost_load_balancer`, `cost_shared`, `cost_external`, `gpu_hours`, `cpu_core_hours`, `ram_gib_hours`, `efficiency`;
 (subject node): `price_per_hour`, `cpu_price_per_hour`, `ram_price_per_gib_hour`, `gpu_price_per_hour`, `cpus`, `gpus`,
 `memory_total`, `parts_per_hour` (the parts recomputed). The exports name no currency: amounts are plain numbers in the
