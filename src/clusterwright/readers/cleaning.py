@@ -32,13 +32,14 @@ _ARCHIVES: Final = (
 _ESCAPE: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[PX^_][^\x1b]{0,512}\x1b\\|[ -/]*[0-~])"
 )
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+#: The separators 0x1E and 0x1F stay: squeue scripts ask for them between records and fields.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1d\x7f]")
 #: Tags that nothing but a launcher writes: mpirun --tag-output, torchrun (in its forms).
 _TAGS: Final = re.compile(r"(?P<tag>\[\d+,\d+\](?:<(?:stdout|stderr|stddiag)>)?:?|\[(?:default|rank|worker)\d+\]:) ?")
 #: Prefixes that other text could have too; they count only where most lines have them.
 _VOTED: Final = {
-    "srun label": re.compile(r"(?P<tag> *\d{1,6}): (?=\S)|(?P<bare> *\d{1,6}):$"),
-    "host prefix": re.compile(r"(?P<tag>[A-Za-z][\w.-]{1,63}): (?=\S|  )|(?P<bare>[A-Za-z][\w.-]{1,63}):$"),
+    "srun label": re.compile(r"(?P<tag> *\d{1,6}): (?=\S|\s)|(?P<bare> *\d{1,6}): ?$"),
+    "host prefix": re.compile(r"(?P<tag>[A-Za-z][\w.-]{1,63}): (?=\S|  |\t)|(?P<bare>[A-Za-z][\w.-]{1,63}): ?$"),
 }
 _NOISE: Final = re.compile(
     r"Warning: Permanently added .* to the list of known hosts\.?$"

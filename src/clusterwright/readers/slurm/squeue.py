@@ -1,0 +1,133 @@
+"""squeue: the queue. Observations as in `jobs`; rows without a job's id have the subject `row`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from clusterwright.model.observations import NoValue, Run
+from clusterwright.readers.building import RunBuilder
+from clusterwright.readers.cleaning import Line
+from clusterwright.readers.readers import Head, Reader
+from clusterwright.readers.slurm.amounts import read_count, seconds_of
+from clusterwright.readers.slurm.columns import MOST_ROWS, name_rows, name_squeue, split_bare
+from clusterwright.readers.slurm.commands import Asked
+from clusterwright.readers.slurm.jobs import Jobs, is_job_id
+from clusterwright.readers.slurm.reasons import classify_reason
+from clusterwright.readers.slurm.sources import lines_of
+from clusterwright.readers.slurm.states import read_job_state
+from clusterwright.readers.slurm.tables import Layout, Row, find_layout, read_rows
+
+COLUMNS: Final = frozenset(
+    {
+        "ACCOUNT", "ACCRUE_TIME", "ALLOC_NODES", "ARRAY_JOB_ID", "ARRAY_TASK_ID", "BATCHHOST", "CLUSTER", "COMMAND",
+        "COMMENT", "CONTIGUOUS", "CORES_PER_SOCKET", "CORE_SPEC", "CPUS", "DEPENDENCY", "ELIGIBLE_TIME", "END_TIME",
+        "EXC_NODES", "EXEC_HOST", "FEATURES", "GROUP", "JOBID", "LICENSES", "MIN_CPUS", "MIN_MEMORY",
+        "MIN_TMP_DISK", "NAME", "NICE", "NODELIST", "NODELIST(REASON)", "NODES", "OVER_SUBSCRIBE", "PARTITION",
+        "PRIORITY", "QOS", "REASON", "REQ_NODES", "RESERVATION", "S:C:T", "SCHEDNODES", "SOCKETS_PER_NODE", "ST",
+        "START_TIME", "STATE", "STEPID", "SUBMIT_TIME", "THREADS_PER_CORE", "TIME", "TIME_LEFT", "TIME_LIMI",
+        "TIME_LIMIT", "TRES_ALLOC", "TRES_PER_NODE", "TRES_PER_JOB", "TRES_PER_TASK", "UID", "USER", "WCKEY",
+        "WORK_DIR", "REQUEUE", "RESTARTCOUNT", "MAX_CPUS", "MAX_NODES",
+    }
+)  # fmt: skip
+_OWN: Final = frozenset({"JOBID", "STEPID", "ST", "NODELIST(REASON)", "TIME_LEFT", "TRES_PER_NODE", "TRES_ALLOC",
+                         "TIME_LIMI", "TIME_LIMIT", "MIN_MEMORY", "EXEC_HOST"})  # fmt: skip
+_FACTS: Final = {
+    "ST": "state", "STATE": "state", "NAME": "name", "USER": "user", "ACCOUNT": "account", "PARTITION": "partition",
+    "QOS": "qos", "NODES": "nodes", "NODELIST": "node_list", "CPUS": "cpus", "TRES_ALLOC": "alloc_tres",
+    "TRES_PER_NODE": "gres_per_node", "TIME": "elapsed", "TIME_LIMIT": "time_limit", "TIME_LIMI": "time_limit",
+    "TIME_LEFT": "time_left", "SUBMIT_TIME": "submit", "START_TIME": "start", "END_TIME": "end", "REASON": "reason",
+    "DEPENDENCY": "dependency", "PRIORITY": "priority", "CLUSTER": "cluster", "RESERVATION": "reservation",
+}  # fmt: skip
+_CHECKS: Final = {
+    "JOBID": is_job_id,
+    "STEPID": is_job_id,
+    "ST": lambda cell: read_job_state(cell) is not None,
+    "STATE": lambda cell: read_job_state(cell) is not None or cell.endswith("+"),
+    "TIME": lambda cell: seconds_of(cell) is not None or cell in ("INVALID", "N/A"),
+    "NODES": lambda cell: not isinstance(read_count(cell), NoValue),
+    "START_TIME": lambda cell: len(cell) > 2,
+}
+_DATE: Final = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$")
+
+
+def recognise(head: Head) -> int:
+    """A header of squeue, or rows with a job's state and a reason or an array id."""
+    lines = [line for line in head.text.replace("\x1e", "\n").split("\n")[:40] if line.strip()]
+    for line in lines[:3]:
+        layout = find_layout(line, "", COLUMNS)
+        if layout is not None and len(layout.names) > 1 and not {"SITE", "FAIRSHARE", "AGE"} & set(layout.names):
+            own = len(_OWN & set(layout.names))
+            if own:
+                return 90 if own > 1 else 55
+    return 40 + 10 * ("squeue" in head.name) if _looks_bare(lines) else 0
+
+
+def _looks_bare(lines: list[str]) -> bool:
+    if not lines:
+        return False
+    hits = 0
+    for line in lines:
+        cells = [cell.strip() for cell in re.split(r"\|#?|\x1f" if "|" in line or "\x1f" in line else r"\s+", line)]
+        if not any(cell.isupper() and len(cell) > 2 and read_job_state(cell) is not None for cell in cells):
+            return False
+        if any(re.fullmatch(r"[1-9]\d*\.(?:batch|extern|\d{1,3})", cell) for cell in cells):
+            return False
+        reason = any(len(cell) > 4 and classify_reason(cell) not in (None, "nothing") for cell in cells)
+        hits += reason or any(cell.startswith(("gres/gpu:", "cpu=")) for cell in cells) or line.rstrip().endswith(")")
+    return hits > 0
+
+
+def read_lines(lines: Iterable[Line], asked: Asked | None = None) -> list[Run]:
+    """The run that the lines of one squeue output hold."""
+    asked = asked or Asked()
+    run = RunBuilder("squeue")
+    jobs = Jobs(run)
+    for row in _find_rows(lines, asked, run):
+        _add(row, jobs, asked)
+    jobs.finish(listing=not run.rejected)
+    return [run.build()]
+
+
+def _find_rows(lines: Iterable[Line], asked: Asked, run: RunBuilder) -> Iterator[Row]:
+    kept = (line for line in lines if line.text.strip() and not _is_date(line, run))
+    first = next(kept, None)
+    if first is None:
+        return iter(())
+    layout = find_layout(first.text, "", COLUMNS)
+    if layout is not None and (len(layout.names) > 1 or asked.tool):
+        return read_rows(kept, layout, run, _CHECKS)
+    whole = chain((first,), kept)
+    if asked.columns:
+        delimiter = next((d for d in ("|", ",", "\t") if d in first.text), "")
+        return read_rows(whole, Layout(asked.columns, delimiter), run, _CHECKS)
+    held = [line for line, _ in zip(whole, range(MOST_ROWS), strict=False)]
+    return iter(name_rows(split_bare(held, run), name_squeue, run))
+
+
+def _is_date(line: Line, run: RunBuilder) -> bool:
+    if _DATE.match(line.text.strip()) is None:
+        return False
+    run.condition("printed", line.text.strip())
+    return True
+
+
+def _add(row: Row, jobs: Jobs, asked: Asked) -> None:
+    cells = row.cells
+    facts: dict[str, str] = {}
+    for column, key in _FACTS.items():
+        if column in cells:
+            facts.setdefault(key, cells[column])
+    both = cells.get("NODELIST(REASON)")
+    if both is not None:
+        facts["reason" if both.startswith("(") else "node_list"] = both
+    job = cells.get("JOBID") or cells.get("STEPID") or asked.job
+    if "_" not in job and (task := cells.get("ARRAY_TASK_ID", "")).isdigit() and "ARRAY_JOB_ID" in cells:
+        facts["array_job"] = cells["ARRAY_JOB_ID"]
+        job = f"{cells['ARRAY_JOB_ID']}_{task}"
+    jobs.add(job, facts, row.line)
+
+
+READER: Final = Reader("slurm-squeue", "squeue: the queue", recognise, lambda s: read_lines(lines_of(s)))
