@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,8 @@ from clusterwright.files.inputs import DEFAULT_NAME, STANDARD_INPUT
 from clusterwright.files.streams import find_outputs, stream_bytes
 from clusterwright.files.times import written_at
 from clusterwright.judging.advising import advise
+from clusterwright.judging.combining import combine
+from clusterwright.judging.conditions import magnitude
 from clusterwright.judging.deriving import Derivation, derive
 from clusterwright.judging.meaning import meaning_of
 from clusterwright.judging.outliers import find_outliers
@@ -79,7 +81,7 @@ def judge_outputs(request: OutputRequest, *, now: datetime | None = None) -> Jud
     judged = tuple(
         _judge_output(path, request, given, known, document, catalogue, now) for path in find_outputs(outputs)
     )
-    evidence = [output.evidence for output in judged]
+    evidence = combine([output.evidence for output in judged])
     groups = tuple(g for g in find_outliers(evidence) if not g.why_not)
     if document is None:
         return Judged(judged, groups=groups)
@@ -221,6 +223,8 @@ def _times(
 ) -> tuple[datetime, datetime, Timed]:
     """(started, ended, where they come from)."""
     printed = [m for text in (derivation.started, derivation.ended) if text and (m := read_moment(text)) is not None]
+    if not derivation.started and len(printed) == 1:
+        printed.insert(0, (printed[0][0] - timedelta(seconds=_longest(derivation)), printed[0][1]))
     if printed and all(zoned for _, zoned in printed):
         return printed[0][0], printed[-1][0], "printed"
     if request.taken and (moment := read_moment(request.taken)) is not None:
@@ -233,6 +237,12 @@ def _times(
     if needed:
         raise InvalidInput("standard input prints no time; say with --taken when it was measured")
     return now, now, "given"
+
+
+def _longest(derivation: Derivation) -> float:
+    """Seconds of the longest duration that a reading prints, 0 when none does."""
+    texts = (text for r in derivation.readings for name, text in r.conditions if name == "duration")
+    return max((magnitude(text, "duration") or 0.0 for text in texts), default=0.0)
 
 
 def _remarks(request: OutputRequest, document: Document, judged: Iterable[JudgedOutput]) -> Iterator[str]:

@@ -48,11 +48,12 @@ class Family:
     benchmark: bool
 
 
+_BENCHMARKS: Final = ("vllm-bench", "sglang-bench", "genai-perf", "trtllm-bench")
 FAMILIES: Final[tuple[Family, ...]] = (
     Family("collectives", ("nccl-", "rccl-"), collectives.derive_collectives, collectives.METRICS_OF, True),
     Family("traffic", ("perftest",), fabrics.derive_traffic, fabrics.TRAFFIC_METRICS, True),
     Family("storage", ("fio", "ior", "mdtest", "elbencho", "gdsio"), storages.derive_storages, (), True),
-    Family("serving", ("serving-",), servings.derive_servings, servings.METRICS_OF, True),
+    Family("serving", _BENCHMARKS, servings.derive_servings, servings.METRICS_OF, True),
     Family("capacity", ("serving-capacity",), servings.derive_capacities, servings.CAPACITY_METRICS, True),
     Family("training", ("training",), trainings.derive_trainings, trainings.METRICS_OF, True),
     Family("exports", ("dcgm-metrics",), exports.derive_exports, exports.METRICS_OF, False),
@@ -63,7 +64,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Family("bus", ("lspci",), kernels.derive_bus, (), False),
     Family("checkpoints", ("clusterwright-checkpoint",), probes.derive_checkpoints, probes.CHECKPOINT_METRICS, True),
     Family("placement", ("clusterwright-placement",), probes.derive_placements, probes.PLACEMENT_METRICS, True),
-    Family("ports", ("ib-state", "ibstat", "ibv"), fabrics.derive_ports, fabrics.PORT_METRICS, False),
+    Family("ports", ("ib-state",), fabrics.derive_ports, (), False),
     Family("schedulers", ("slurm", "k8s"), schedulers.derive_schedulers, (), False),
 )  # fmt: skip
 #: Conditions that describe the system on which a tool ran.

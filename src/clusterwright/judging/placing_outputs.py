@@ -25,13 +25,12 @@ def _names(text: str, host: str) -> bool:
 
 
 def read_moment(text: str) -> tuple[datetime, bool] | None:
-    """(aware time, whether the zone was printed) of an ISO time; None when it is none.
+    """(aware time, whether the zone was printed) of a time as tools print it; None when it cannot be told.
 
     A time without zone is taken at its oldest, so that evidence never counts as fresher than it is.
     """
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
+    moment = _parse(text.strip())
+    if moment is None:
         return None
     if moment.tzinfo is not None:
         return moment.astimezone(UTC), True
@@ -39,3 +38,17 @@ def read_moment(text: str) -> tuple[datetime, bool] | None:
         return moment.replace(tzinfo=_EASTMOST).astimezone(UTC), False
     except OverflowError:
         return None
+
+
+def _parse(text: str) -> datetime | None:
+    """ISO 8601 and the form of C's ctime; a day and month that could be exchanged are not read."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    for form in ("%a %b %d %H:%M:%S %Y", "%b %d %Y %H:%M:%S", "%Y%m%d-%H%M%S"):
+        try:
+            return datetime.strptime(text, form)
+        except ValueError:
+            continue
+    return None

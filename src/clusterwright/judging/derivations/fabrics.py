@@ -14,7 +14,6 @@ from clusterwright.lib.quantities import Quantity
 from clusterwright.model.evidence import Reading
 from clusterwright.model.observations import Observation
 
-PORT_METRICS: Final = ("ib_links_up", "ib_port_rate")
 TRAFFIC_METRICS: Final = ("rdma_write", "gpudirect_rdma_write", "rdma_read", "rdma_latency")
 _UP: Final = frozenset({"active", "port_active"})
 _LINKED: Final = frozenset({"linkup", "link_up", ""})

@@ -22,28 +22,38 @@ _METRICS: Final = {
     "request_rate": "request_rate", "output_token_rate": "output_token_rate", "goodput": "goodput",
 }  # fmt: skip
 _STREAMED: Final = ("ttft", "tpot", "itl")
+_LATENCIES: Final = (*_STREAMED, "e2e")
 _LOAD: Final = ("model", "engine", "asked_rate", "input_tokens", "output_tokens")
 
 
 def derive_servings(facts: Facts) -> Iterator[Reading]:
     """Latencies, rates, and the share of requests that were answered."""
     conditions = {name: text for name in _LOAD if (text := facts.text(name))}
-    blind = facts.run.condition("streaming") is False
+    if not facts.has(*_METRICS, "requests_ok"):
+        return
+    success = _success(facts, conditions)
     for name, metric in _METRICS.items():
-        why = ""
-        if blind and name.startswith(_STREAMED):
-            why = "not comparable: without streaming this is the time of the whole answer"
         for o in facts.of(name):
-            yield facts.reading(metric, o.value, conditions, why=why)
-    if facts.has(*_METRICS, "requests_ok"):
-        yield _success(facts, conditions)
+            yield facts.reading(metric, o.value, conditions)
+            if why := _why_no_pass(facts, name, success):
+                yield facts.reading(metric, None, conditions, why=why)
+    yield success
+
+
+def _why_no_pass(facts: Facts, name: str, success: Reading) -> str:
+    """Why a good value may not pass, or ""; a bad one still fails."""
+    if facts.run.condition("streaming") is False and name.startswith(_STREAMED):
+        return "not comparable: without streaming this is the time of the whole answer"
+    if name.startswith(_LATENCIES) and success.value is None:
+        return f"not checked: latencies are of answered requests, and {success.unreadable.removeprefix('no value: ')}"
+    return ""
 
 
 def _success(facts: Facts, conditions: dict[str, str]) -> Reading:
     done, failed, asked = (facts.number(n) for n in ("requests_ok", "requests_failed", "requests_asked"))
     whole = asked if asked is not None else None if failed is None or done is None else done + failed
     if done is None or not whole:
-        why = "no value: how many requests were asked and answered is not printed"
+        why = "no value: how many were asked for or failed is not printed"
         return facts.reading("request_success", None, conditions, why=why)
     share = done / whole
     text = "100%" if share == 1 else f"{min(share * 100, 99.99):.4g}%"
