@@ -336,6 +336,11 @@ def test_hosts_that_prefix_their_lines_are_read_apart():
     assert len(read(text).runs) == 2
 
 
+def test_lines_labelled_by_srun_are_read():
+    text = "".join(f"0: {line}\n" for line in (HEADER + ROW + FOOTER).splitlines())
+    assert numbers(only_run(text), "busbw", "GB/s") == [90.0, 90.0]
+
+
 def test_the_json_report_is_read():
     transcript = fixture("report.json")
     (run,) = transcript.runs

@@ -69,7 +69,8 @@ def describe_adapters(run: RunBuilder, adapters: Sequence[Adapter], node: str) -
         _describe_adapter(run, adapter, node)
         for port in adapter.ports:
             seen.append(_describe_port(run, adapter, port, node))
-            lost = [name for name in ("state", *(["layer"] if layered else [])) if name not in port.facts]
+            wanted = ("state", "layer") if layered and "netdevs" not in adapter.facts else ("state",)
+            lost = [name for name in wanted if name not in port.facts]
             if lost:
                 run.missing(f"{' and '.join(lost)} of {adapter.name} port {port.number}")
         asked = adapter.facts.get("ports", "")

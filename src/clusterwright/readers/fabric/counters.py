@@ -96,7 +96,7 @@ def _describe(run: RunBuilder, port: Counters, tool: str) -> None:
     if full:
         run.notice(
             "counter-saturated",
-            f"{_place(port)}: {_join(full)}: the counter has stopped; clear it and read again, it proves no present fault",
+            f"{_place(port)}: {_join(full)}: it has stopped; clear it and read again, no proof of a present fault",
             line=port.line,
         )
     if errors:

@@ -112,8 +112,14 @@ def _read_rdma(lines: Sequence[Line], node: str) -> Run | None:
             continue
         words = match["rest"].split()
         pairs = dict(pairwise(words))
-        adapter = adapters.setdefault(match["device"], Adapter(match["device"], line.number, {"ports": "0"}))
+        adapter = adapters.setdefault(
+            match["device"], Adapter(match["device"], line.number, {"netdevs": "", "ports": "0"})
+        )
         facts = {"state": pairs.get("state", ""), "physical": pairs.get("physical_state", "")}
+        if "subnet_prefix" in pairs or "sm_lid" in pairs:
+            facts |= {"layer": "InfiniBand", "lid": pairs.get("lid", "")}
+        elif "netdev" in pairs:
+            facts["layer"] = "Ethernet"  # iproute2 prints a subnet for InfiniBand and an interface for Ethernet
         adapter.ports.append(Port(match["port"], line.number, facts))
         if "netdev" in pairs:
             netdevs.append((match["device"], match["port"], pairs["netdev"], line.number))

@@ -1,6 +1,6 @@
 """The links of a fabric: ibnetdiscover (full and -p) and iblinkinfo.
 
-Observations: link (text such as 4xHDR; subject from, from_port, to, to_port and GUIDs), each link once; port_rate with
+Observations: link (text such as 4xHDR; subject from, from_port, to, to_port and GUIDs), each link once; link_rate with
 the same subject; node_kind (switch, adapter, router, aggregation node; subject name, guid). Conditions: switches,
 adapters, hosts, links.
 
@@ -19,6 +19,7 @@ from clusterwright.lib.quantities import Quantity
 from clusterwright.model.observations import Labels, Lack, NoValue, Run, Value, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
+from clusterwright.readers.fabric.adapters import labels
 from clusterwright.readers.fabric.words import read_guid, width_times_speed
 
 _NODE: Final = re.compile(
@@ -49,6 +50,8 @@ _LINKINFO: Final = re.compile(
 _BODY: Final = re.compile(
     r"(?:(?P<width>\d{1,2}[xX])\s+(?P<speed>[\d.]{1,10})\s+Gbps\s+)?(?P<state>\w{2,16})\s*/\s*(?P<physical>\w{2,30})\s*"
 )
+#: How an adapter describes itself: host and device.
+_ADAPTER: Final = re.compile(r"(\S{1,100}) (\S{1,64})")
 _HELPERS: Final = ("Aggregation Node", "Mellanox Technologies Aggregation", "SHARP")
 
 
@@ -164,7 +167,7 @@ def _describe(tool: str, fabric: _Fabric, node: str) -> Run:
             else NoValue(Lack.ABSENT, f"{width} {speed}".strip())
         )
         run.observe("link", known, subject, line)
-        run.observe("port_rate", width_times_speed(width, speed), subject, line)
+        run.observe("link_rate", width_times_speed(width, speed), subject, line)
     for identity, port, line in fabric.open_ports:
         subject = (("from", fabric.names[identity]), ("from_port", port), ("from_guid", _guid(identity)))
         run.observe("link", NoValue(Lack.ABSENT, "", "nothing is connected"), subject, line)
@@ -218,11 +221,13 @@ def _read_linkinfo(lines: Sequence[Line], node: str) -> Run | None:
     if node:
         run.condition("node", node)
     name, down, below = "", 0, 0
+    adapter: re.Match[str] | None = None
     seen: set[frozenset[tuple[str, str]]] = set()
     for line in lines:
         heading = _HEADING.match(line.text)
         if heading is not None:
             name = heading["name"].strip().strip('"')
+            adapter = _ADAPTER.fullmatch(name) if heading["kind"] == "CA" else None
             continue
         match = _LINKINFO.match(line.text)
         if match is None:
@@ -244,9 +249,10 @@ def _read_linkinfo(lines: Sequence[Line], node: str) -> Run | None:
             rate = width_times_speed(body["width"], body["speed"])
         text: Value = f"{body['width'].lower()} {body['speed']} Gb/s a lane" if body["width"] else rate
         run.observe("link", text, subject, line.number)
-        run.observe("port_state", body["state"], subject, line.number)
-        run.observe("port_physical_state", body["physical"], subject, line.number)
-        run.observe("port_rate", rate, subject, line.number)
+        for what, value in (("state", body["state"]), ("physical_state", body["physical"]), ("rate", rate)):
+            run.observe(f"link_{what}", value, subject, line.number)
+            if adapter is not None:
+                run.observe(f"port_{what}", value, labels(adapter[2], match["port"], adapter[1]), line.number)
         down += body["state"] == "Down"
         if "Could be" in match["remark"]:
             below += 1
@@ -256,7 +262,7 @@ def _read_linkinfo(lines: Sequence[Line], node: str) -> Run | None:
     if run.bare:
         return None
     rates = Counter(
-        o.value.to("Gb/s") for o in run.observations if o.name == "port_rate" and isinstance(o.value, Quantity)
+        o.value.to("Gb/s") for o in run.observations if o.name == "link_rate" and isinstance(o.value, Quantity)
     )
     run.condition("links", float(sum(rates.values())))
     run.condition("ports_down", float(down))
