@@ -22,6 +22,8 @@ LONGEST_LINE: Final = 256 * 1024
 LARGEST_DOCUMENT: Final = 64 * 1024 * 1024
 #: What recognition looks at, in bytes.
 HEAD: Final = 64 * 1024
+#: What it looks at where that is not enough: logs of jobs begin with pages of a shell's trace.
+LONG_HEAD: Final = 1024 * 1024
 
 _ARCHIVES: Final = (
     (b"\x1f\x8b", "gzip"), (b"PK\x03\x04", "zip"), (b"PK\x05\x06", "zip"), (b"BZh", "bzip2"),
@@ -85,13 +87,20 @@ class Source:
             self._counts[f"{encoding} read as UTF-8"] += 1
             self._chunks = _recode(chain((self._start,), self._chunks), encoding)
             self._start = self._take(HEAD)
-        self._head = self._decode_head()
+        self._head = self._decode_head(HEAD)
         self._voted = _vote(self._head)
 
     @property
     def head(self) -> str:
         """Beginning of the output, clean, without prefixes; for recognition."""
         return "\n".join(line.text for line in self._split_prefixes(_enumerate(self._head), Counter()))
+
+    def look_further(self) -> str:
+        """A longer beginning of the output, as `head`; only before it is read, for where `head` shows nothing known."""
+        if len(self._start) < LONG_HEAD:
+            self._start += self._take(LONG_HEAD - len(self._start))
+        text = self._decode_head(LONG_HEAD)
+        return "\n".join(line.text for line in self._split_prefixes(_enumerate(text), Counter()))
 
     @property
     def empty(self) -> bool:
@@ -141,8 +150,8 @@ class Source:
                 break
         return b"".join(parts)
 
-    def _decode_head(self) -> str:
-        text = self._start[:HEAD].removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    def _decode_head(self, size: int) -> str:
+        text = self._start[:size].removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
         text = _ESCAPE.sub("", text).replace("\r\n", "\n")
         return _CONTROL.sub("", text.replace("\r", "\n"))
 

@@ -57,3 +57,11 @@ def test_refuses_what_is_not_text(data: bytes) -> None:
 def test_drops_lines_of_ssh_and_kubectl() -> None:
     data = b"Warning: Permanently added '10.0.0.1' (ED25519) to the list of known hosts.\nreal\n"
     assert lines(data) == [(2, "real", "")]
+
+
+def test_looks_further_than_the_head_and_reads_everything_all_the_same() -> None:
+    data = b"+ trace\n" * 20_000 + b"last\n"
+    source = Source(data[i : i + 10_000] for i in range(0, len(data), 10_000))
+    assert "last" not in source.head
+    assert "last" in source.look_further()
+    assert sum(1 for _ in source.lines()) == 20_001

@@ -15,8 +15,8 @@ from clusterwright.readers.fields import text as plain_text
 from clusterwright.readers.json_streams import load_documents
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
+from clusterwright.readers.sizes import read_size
 from clusterwright.readers.storage.elbencho_phases import observe_latency, observe_result, say_small_files
-from clusterwright.readers.storage.sizes import read_size
 
 _HEADER: Final = re.compile(r"\s*OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE")
 _RULE: Final = re.compile(r"\s*=+\s+=+\s+=+")

@@ -16,9 +16,9 @@ from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.fields import amount, get, objects, plain, text
 from clusterwright.readers.json_streams import load_documents
 from clusterwright.readers.refusing import Refused
+from clusterwright.readers.sizes import read_size
 from clusterwright.readers.storage.fio_jobs import DIRECTIONS, Direction, Job, Latency, name_of_percentile, observe_job
 from clusterwright.readers.storage.fio_versions import major_version
-from clusterwright.readers.storage.sizes import read_size
 from clusterwright.readers.values import unreadable
 
 _OPTIONS: Final = {"rw": "operation", "bs": "block_size", "iodepth": "queue_depth", "numjobs": "jobs"}

@@ -16,9 +16,9 @@ from clusterwright.model.observations import NoValue, Run, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
 from clusterwright.readers.refusing import Refused
+from clusterwright.readers.sizes import read_size
 from clusterwright.readers.storage.fio_jobs import Direction, Job, Latency, name_of_percentile, observe_job
 from clusterwright.readers.storage.fio_versions import major_version
-from clusterwright.readers.storage.sizes import read_size
 from clusterwright.readers.values import quantity, read_number, unreadable
 
 VERSION: Final = re.compile(r"fio-\d{1,3}\.\d{1,4}\S*")

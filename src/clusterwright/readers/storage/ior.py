@@ -17,10 +17,10 @@ from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
+from clusterwright.readers.sizes import read_size
 from clusterwright.readers.storage import ior_json
 from clusterwright.readers.storage.host_reports import HostReports
 from clusterwright.readers.storage.ior_tables import CONDITIONS, observe_row
-from clusterwright.readers.storage.sizes import read_size
 from clusterwright.readers.values import lacking, read_quantity
 
 _BANNER: Final = re.compile(r"\s*IOR-(\d+)\.(\d+)(\S*): MPI Coordinated Test of Parallel I/O")

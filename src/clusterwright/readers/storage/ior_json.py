@@ -14,8 +14,8 @@ from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.fields import amount, get, objects, text
 from clusterwright.readers.json_streams import load_documents
 from clusterwright.readers.refusing import Refused
+from clusterwright.readers.sizes import read_size
 from clusterwright.readers.storage.ior_tables import CONDITIONS
-from clusterwright.readers.storage.sizes import read_size
 
 _KEYS: Final = {
     "bwMiB": ("rate", "MiB/s"), "iops": ("iops", "IOPS"), "latency": ("latency_mean", "s"),

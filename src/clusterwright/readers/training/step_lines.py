@@ -1,0 +1,150 @@
+"""Lines about a step: Megatron-LM, Megatron-DeepSpeed, GPT-NeoX, torchtitan, NeMo, MaxText.
+
+Times count by their label, `(ms)` or `(s)`: runs of one project print both. A Megatron row ends with `|`; one that
+does not is torn and no row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from clusterwright.model.observations import NoValue, Value
+from clusterwright.readers.training.steps import Step, read_loss
+from clusterwright.readers.values import quantity, read_number, unreadable
+
+MEGATRON: Final = re.compile(r"\biteration\s+(\d{1,12})/\s*(\d{1,12}) \|")
+TITAN: Final = re.compile(r"\bstep:\s*(\d{1,12})\s+loss:\s*(\S+)\s+(.*)")
+NEMO: Final = re.compile(r"\b(?:global_step[=:]\s*|iteration )(\d{1,12})(?:\.0+)?\b")
+MAXTEXT: Final = re.compile(r"completed step: (\d{1,12}), seconds: ([\d.]+), (.*)")
+_TIMED: Final = re.compile(r"train_step_timing in s[=:]\s*([\d.]+)")
+_LABEL: Final = re.compile(r"(.*?)\s*(?:\((ms|s|TFLOP/s/GPU|tgs)\))?")
+#: Key in lower case without its unit → name.
+_KEYS: Final = {
+    "elapsed time per iteration": "step_time", "samples per second": "sample_rate", "samples/sec": "sample_rate",
+    "tflops": "tflops_per_gpu", "throughput per gpu": "tflops_per_gpu", "approx flops per gpu": "tflops_per_gpu",
+    "lm loss": "loss", "lm_loss": "loss", "loss": "loss", "grad norm": "grad_norm", "grad_norm": "grad_norm",
+    "number of skipped iterations": "skipped_iterations", "number of nan iterations": "nan_iterations",
+    "loss scale": "loss_scale", "tokens per gpu per second": "training_rate_per_gpu",
+    "tokens-per-second-per-gpu": "training_rate_per_gpu", "tokens per second": "training_rate",
+    "global batch size": "batch", "actual seqlen": "sequence", "validation loss": "validation_loss",
+}  # fmt: skip
+_UNITS: Final = {
+    "sample_rate": "sample/s", "tflops_per_gpu": "TFLOP/s", "training_rate": "tokens/s",
+    "training_rate_per_gpu": "tokens/s",
+}  # fmt: skip
+Reject = Callable[[str], None]
+
+
+def read_step(text: str, number: int, reject: Reject) -> Step | None:
+    """The step that a line reports, None for another line.
+
+    Args:
+        reject: is told why a line that looks like a step is none.
+    """
+    if "elapsed time per iteration" in text and (found := MEGATRON.search(text)):
+        return _megatron(text, found, number, reject)
+    if "loss:" in text and (found := TITAN.search(text)):
+        return _titan(found, number, reject)
+    if "train_step_timing in s" in text:
+        return _nemo(text, number)
+    if found := MAXTEXT.search(text):
+        return _maxtext(found, number)
+    return None
+
+
+def _megatron(text: str, found: re.Match[str], number: int, reject: Reject) -> Step | None:
+    before, row = text[: found.start()], text[found.end() :]
+    cells, closed, rest = row.rpartition("|")
+    if not closed or (rest.strip() and ":" in rest and not rest.strip().startswith("[")):
+        reject("the row is torn: it does not end with |")
+        return None
+    step = Step(int(found[1]), number)
+    for cell in (*cells.split("|"), *before.split("|")):
+        label, colon, value = cell.partition(":")
+        known = _LABEL.fullmatch(label.strip())
+        if not colon or known is None:
+            continue
+        name = _KEYS.get(known[1].lower())
+        if name is not None:
+            _keep(step, name, known[2] or "", value.strip())
+    if "step_time" not in step.values:
+        reject("the row has no time")
+        return None
+    return step
+
+
+def _keep(step: Step, name: str, unit: str, text: str) -> None:
+    found = read_number(text.removesuffix("TFLOPS"))
+    if name == "step_time":
+        value: Value = found
+        if not isinstance(found, NoValue):
+            value = quantity(found, unit) if unit in ("ms", "s") else unreadable(text, "the label names no unit")
+        step.values[name] = value
+    elif name in ("batch", "sequence"):
+        setattr(step, name, found if isinstance(found, float) else None)
+    elif name == "loss":
+        step.values[name] = read_loss(text, found)
+    elif isinstance(found, NoValue) or name not in _UNITS:
+        step.values[name] = found
+    else:
+        step.values[name] = quantity(found, _UNITS[name])
+
+
+def _titan(found: re.Match[str], number: int, reject: Reject) -> Step | None:
+    step = Step(int(found[1]), number)
+    step.values["loss"] = read_loss(found[2], read_number(found[2]))
+    pairs = dict(re.findall(r"(\w+): +([\d.,]+)", found[3]))
+    rate = pairs.get("tps") or pairs.get("wps")
+    if rate is None:
+        reject("the row has no tokens per second")
+        return None
+    _put(step, "training_rate_per_gpu", rate, "tokens/s")
+    if "tflops" in pairs:
+        _put(step, "tflops_per_gpu", pairs["tflops"], "TFLOP/s")
+    if "grad_norm" in pairs:
+        step.values["grad_norm"] = read_number(pairs["grad_norm"])
+    if memory := re.search(r"memory: +([\d.]+)GiB", found[3]):
+        _put(step, "memory_max", memory[1], "GiB")
+    if share := re.search(r"mfu: +([\d.]+)%", found[3]):
+        _put(step, "mfu", share[1], "%")
+    return step
+
+
+def _put(step: Step, name: str, text: str, unit: str) -> None:
+    found = read_number(text.rstrip(".,"), grouped=True)
+    step.values[name] = found if isinstance(found, NoValue) else quantity(found, unit)
+
+
+def _nemo(text: str, number: int) -> Step | None:
+    timed = list(_TIMED.finditer(text))
+    steps = list(NEMO.finditer(text))
+    if not timed or not steps:
+        return None
+    named = [s for s in steps if s.group().startswith("global_step")] or steps
+    step = Step(int(named[-1][1]), number)
+    _put(step, "step_time", timed[-1][1], "s")
+    if loss := re.findall(r"\b(?:reduced_train_loss|loss)[=:]\s*([\w.+-]+)", text):
+        step.values["loss"] = read_loss(loss[-1], read_number(loss[-1].rstrip(".,")))
+    if flops := re.findall(r"\bTFLOPS_per_GPU[=:]\s*([\d.e+]+)", text):
+        _put(step, "tflops_per_gpu", flops[-1], "TFLOP/s")
+    if batch := re.findall(r"\bglobal_batch_size[=:]\s*([\d.]+)", text):
+        size = read_number(batch[-1].rstrip("."))
+        step.batch = size if isinstance(size, float) else None
+    return step
+
+
+def _maxtext(found: re.Match[str], number: int) -> Step:
+    step = Step(int(found[1]), number)
+    _put(step, "step_time", found[2], "s")
+    pairs = dict(re.findall(r"([\w/]+): ([\d.]+)", found[3]))
+    for key, name, unit in (
+        ("TFLOP/s/device", "tflops_per_gpu", "TFLOP/s"),
+        ("Tokens/s/device", "training_rate_per_gpu", "tokens/s"),
+    ):
+        if key in pairs:
+            _put(step, name, pairs[key], unit)
+    if "loss" in pairs:
+        step.values["loss"] = read_number(pairs["loss"].rstrip("."))
+    return step
