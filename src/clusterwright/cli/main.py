@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "schema": ("documents", "schema", "Print the JSON Schema of the file, for editors."),
     },
     "Evidence and acceptance": {
+        "evidence": ("evidence", "evidence", "Keep, list, compare, export and verify what was measured."),
         "lint-thresholds": (
             "linting",
             "lint_thresholds",
@@ -32,6 +33,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         ),
         "read": ("readings", "read", "Read what a tool printed: values with units, and what could not be read."),
         "judge": ("judging", "judge", "Say what outputs prove, and judge the claims of an architecture by them."),
+        "accept": ("accepting", "accept", "Plan an acceptance, export it as scripts, judge what comes back."),
     },
     "The embedded engine, on one machine": {
         "up": ("running", "up", "Start a control plane and one agent per node."),

@@ -75,6 +75,7 @@ def derive_plan(request: Request) -> AcceptancePlan:
         tests=tuple(sorted(tests, key=lambda t: order[t.id])),
         schedule=schedule,
         uncovered=tuple(uncovered),
+        image=(acceptance.image if acceptance else None) or "",
         window_s=window,
         stale=dict(request.only or {}),
         statistics=describe_sustained(tests),

@@ -140,6 +140,7 @@ class AcceptancePlan:
     """The tests that the claims of a file need, in the order in which they should run.
 
     Args:
+        image: declared production image, "" if none.
         window_s: declared time in which acceptance must be finished, None without one.
         ends_s: when the last test ends.
         stale: claim → why it must be measured again, where only those were asked for.
@@ -151,6 +152,7 @@ class AcceptancePlan:
     tests: tuple[PlannedTest, ...]
     schedule: tuple[Interval, ...]
     uncovered: tuple[Uncovered, ...]
+    image: str = ""
     window_s: float | None = None
     stale: Mapping[str, str] = field(default_factory=dict)
     statistics: tuple[str, ...] = ()

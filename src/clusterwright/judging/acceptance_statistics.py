@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import Final
 
 from clusterwright.judging.acceptance_plans import PlannedTest
 from clusterwright.physics.rare_events import exposure_for, upper_rate
 
-#: Hours between failures of one GPU's share of a node, for comparison: 8 GPUs failed every 47.7 days.
-#: Source: Kokolis et al., arXiv:2410.21680, RSC-1.
-PUBLISHED_GPU_HOURS: float = 47.7 * 24 * 8
+#: GPU-hours between failures as published, for comparison: 8 GPUs failed every 47.7 days.
+#: Source: Kokolis et al., "Revisiting Reliability in Large-Scale Machine Learning Research Clusters",
+#: arXiv:2410.21680, RSC-1.
+PUBLISHED_GPU_HOURS: Final = 47.7 * 24 * 8
 
 
 def describe_sustained(tests: Iterable[PlannedTest]) -> tuple[str, ...]:
@@ -31,14 +33,6 @@ def describe_bound(faults: int, gpus: int, hours: float) -> str:
     return (
         f"{seen} on {gpus:,} GPUs in {hours:g} h ({exposure:,.0f} GPU-h) shows, with 95 % confidence, a mean of at "
         f"least {mean:,.1f} GPU-h between faults (exact Poisson bound; with none it is the rule of three). To show the "
-        f"published {PUBLISHED_GPU_HOURS:,.0f} GPU-h this cluster must run {needed:,.0f} h without a fault; a rarer "
-        "fault stays unseen"
+        f"published {PUBLISHED_GPU_HOURS:,.0f} GPU-h (RSC-1) this cluster must run {needed:,.0f} h without a fault; a "
+        "rarer fault stays unseen"
     )
-
-
-def stage_names(tests: Sequence[PlannedTest]) -> dict[int, str]:
-    """What each stage is about, by its number."""
-    found: dict[int, dict[str, None]] = {}
-    for test in tests:
-        found.setdefault(test.kind.stage, {})[test.kind.suite] = None
-    return {stage: ", ".join(suites) for stage, suites in sorted(found.items())}

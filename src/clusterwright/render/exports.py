@@ -41,11 +41,13 @@ class Export:
     """A plan to be written for one engine.
 
     Args:
+        engine: kubernetes, slurm or shell.
         scripts: file name → text of the scripts that every export copies (`run.sh`, `collect.sh`, `checkpoint.py` ...).
-        remake: the command that derives the same plan again, for the reader of the export.
+        derived_with: what else the plan was derived from, so that it can be derived again.
     """
 
     plan: AcceptancePlan
+    engine: str
     scripts: Mapping[str, str]
     options: Options
     derived_with: Mapping[str, object] = field(default_factory=dict)

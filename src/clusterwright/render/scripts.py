@@ -57,7 +57,7 @@ def render_test(test: PlannedTest) -> str:
         *(f"cw_need {need}" for need in kind.needs),
     ]
     tool = _tool(test)
-    if tool:
+    if tool and kind.launch != "mpi":  # which looks for it itself, in the image where there is one
         lines.append(f"cw_tool {quote(tool)}")
     if "store" in kind.placeholders:
         name = test.store or "of this test"
@@ -174,6 +174,7 @@ def render_plan(export: Export) -> str:
     body: dict[str, Any] = {
         "format": FORMAT,
         "cluster": plan.cluster,
+        "engine": export.engine,
         "derived_with": dict(export.derived_with),
         "tests": tests,
     }

@@ -12,7 +12,10 @@ fi
 if [ -z "${CW_NODE:-}" ]; then
     CW_NODE=${SLURMD_NODENAME:-$(uname -n | cut -d. -f1)}
 fi
-CW_UNIT=${CW_UNIT:-$CW_NODE}
+if [ "${CW_UNIT:-each}" = each ]; then
+    CW_UNIT=$CW_NODE
+fi
+CW_NODE_RANK=${CW_NODE_RANK:-${SLURM_NODEID:-0}}
 CW_ROLE=${CW_ROLE:-}
 if [ -z "${CW_ENGINE:-}" ]; then
     if [ -n "${SLURM_JOB_ID:-}" ]; then
@@ -23,7 +26,7 @@ if [ -z "${CW_ENGINE:-}" ]; then
         CW_ENGINE=local
     fi
 fi
-export CW_NODE CW_ENGINE
+export CW_NODE CW_NODE_RANK CW_ENGINE
 
 cw_now() {
     date -u +%Y-%m-%dT%H:%M:%SZ
@@ -204,9 +207,14 @@ cw_mpi() {
     shift 2
     case $CW_ENGINE in
     slurm)
-        cw_run srun --mpi="${CW_PMI:-pmix}" --ntasks="$ranks" --ntasks-per-node="$per_node" "$@"
+        if [ -z "${CW_SRUN_ARGS:-}" ]; then
+            cw_tool "$1"
+        fi
+        # shellcheck disable=SC2086  # several options
+        cw_run srun ${CW_SRUN_ARGS:-} --mpi="${CW_PMI:-pmix}" --ntasks="$ranks" --ntasks-per-node="$per_node" "$@"
         ;;
     *)
+        cw_tool "$1"
         cw_tool mpirun
         mpirun=$(command -v mpirun)
         hosts=$(printf '%s' "${CW_HOSTS:-$CW_NODES_OF_RUN}" | sed "s/,/:$per_node,/g; s/\$/:$per_node/")

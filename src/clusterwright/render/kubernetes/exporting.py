@@ -22,7 +22,7 @@ cd "$CW_HOME" || exit 1
 mkdir -p results
 CW_WANTED=" $* "
 KUBECTL="kubectl --namespace={namespace}"
-STATES='{{range .items[*]}}{{.metadata.name}}={{.status.conditions[?(@.status=="True")].type}}{{"\n"}}{{end}}'
+STATES='{{range .items[*]}}{{.metadata.name}}={{.status.conditions[?(@.status=="True")].type}}{{"\\n"}}{{end}}'
 
 wanted() {{
     case $CW_WANTED in
@@ -180,7 +180,7 @@ def _steps(test: PlannedTest, export: Export, files: Files) -> list[str]:
         return [f'CW_HOME=$CW_HOME CW_ENGINE=kubernetes CW_UNIT=client sh "$CW_HOME/tests/{test.id}.sh"']
     needed = {k: p for k, p in _keys(files).items() if not p.startswith("tests/") or p == f"tests/{test.id}.sh"}
     rounds: dict[int, list[dict[str, Any]]] = {}
-    for turn, job in jobs_of(test, export.options):
+    for turn, job in jobs_of(test, export.options, export.plan.image):
         rounds.setdefault(turn, []).append(with_scripts(job, needed))
     steps = []
     for turn, jobs in rounds.items():

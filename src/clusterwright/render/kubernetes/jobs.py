@@ -25,21 +25,22 @@ HOME: Final = "/opt/clusterwright"
 _PEERS: Final = frozenset({"mpi", "ranks"})
 
 
-def jobs_of(test: PlannedTest, options: Options) -> list[tuple[int, dict[str, Any]]]:
+def jobs_of(test: PlannedTest, options: Options, declared: str) -> list[tuple[int, dict[str, Any]]]:
     """(round, Job) of every run of a test; Jobs of one round run at the same time."""
     kind = test.kind
+    image = image_of(test, options, declared)
     if kind.runs in ("each-node", "together") or kind.launch == "ranks":
         nodes = test.nodes
-        return [(0, _job(test, options, name=job_name(test.id), nodes=nodes, unit=None, group=nodes))]
+        return [(0, _job(test, options, image, name=job_name(test.id), nodes=nodes, unit=None, group=nodes))]
     if kind.runs == "once":
-        return [(0, _job(test, options, name=job_name(test.id), nodes=(), unit="client", group=()))]
+        return [(0, _job(test, options, image, name=job_name(test.id), nodes=(), unit="client", group=()))]
     found = []
     number = 0
     for turn, groups in enumerate(test.rounds):
         for unit, group in [(u, g) for u, g in test.units if g in groups]:
             number += 1
             name = job_name(test.id, number if len(test.units) > 1 else 0)
-            found.append((turn, _job(test, options, name=name, nodes=group, unit=unit, group=group)))
+            found.append((turn, _job(test, options, image, name=name, nodes=group, unit=unit, group=group)))
     return found
 
 
@@ -50,7 +51,7 @@ def job_name(id_: str, number: int = 0) -> str:
 
 
 def _job(
-    test: PlannedTest, options: Options, *, name: str, nodes: Group, unit: str | None, group: Group
+    test: PlannedTest, options: Options, image: str, *, name: str, nodes: Group, unit: str | None, group: Group
 ) -> dict[str, Any]:
     count = max(1, len(nodes))
     labels = {LABEL: test.id, "app.kubernetes.io/part-of": "clusterwright-acceptance"}
@@ -63,7 +64,7 @@ def _job(
         "automountServiceAccountToken": False,
         **({"affinity": _affinity(name, nodes)} if nodes else {}),
         **({"tolerations": [{"key": options.gpu_resource, "operator": "Exists"}]} if _gpus(test) else {}),
-        "containers": [_container(test, options, name=name, unit=unit, group=group)],
+        "containers": [_container(test, options, image, name=name, unit=unit, group=group)],
         "volumes": _volumes(test, options),
     }
     spec: dict[str, Any] = {
@@ -96,8 +97,9 @@ def _affinity(name: str, nodes: Group) -> dict[str, Any]:
     }
 
 
-def _container(test: PlannedTest, options: Options, *, name: str, unit: str | None, group: Group) -> dict[str, Any]:
-    image = image_of(test, options)
+def _container(
+    test: PlannedTest, options: Options, image: str, *, name: str, unit: str | None, group: Group
+) -> dict[str, Any]:
     script = f"{HOME}/tests/{test.id}.sh"
     resources = _resources(test, options)
     return {
@@ -126,9 +128,13 @@ def _shape(test: PlannedTest) -> str:
     return "ranks" if test.kind.launch == "ranks" else ""
 
 
-def image_of(test: PlannedTest, options: Options) -> str:
-    """The image that the test runs in; "" when neither the file nor the options name one."""
-    production = options.image or test.image
+def image_of(test: PlannedTest, options: Options, declared: str) -> str:
+    """The image that the test runs in; "" when neither the file nor the options name one.
+
+    Args:
+        declared: production image of the plan, for tests that belong to no workload with an image of its own.
+    """
+    production = options.image or test.image or declared
     if test.kind.image == "production":
         return production
     return options.tools_image or production

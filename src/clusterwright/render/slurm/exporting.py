@@ -142,20 +142,15 @@ def _body(test: PlannedTest) -> list[str]:
             'CW_ROLE=client srun --nodes=1 --ntasks=1 --exact --nodelist="${nodes[1]}" sh "$script" &',
             "wait",
         ]
+    everywhere = f'srun{options} --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 sh "$script"'
     if test.kind.launch == "ranks":
         return [
             'CW_MASTER=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
             "CW_NODES=$SLURM_JOB_NUM_NODES",
             "export CW_MASTER CW_NODES",
             *note,
-            f'srun{options} --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 '
-            "sh -c 'CW_UNIT=$SLURMD_NODENAME CW_NODE_RANK=$SLURM_NODEID; export CW_UNIT CW_NODE_RANK; sh \"$0\"' "
-            '"$script"',
+            everywhere,
         ]
     if test.kind.runs == "together":
-        return [
-            *note,
-            f'srun{options} --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 '
-            'sh -c \'CW_UNIT=$SLURMD_NODENAME; export CW_UNIT; sh "$0"\' "$script"',
-        ]
+        return [*note, everywhere]
     return [*note, f'srun{options} --nodes=1 --ntasks=1 sh "$script"']

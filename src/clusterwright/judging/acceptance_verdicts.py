@@ -1,0 +1,219 @@
+"""Everything that came back of an acceptance → verdicts, with the reason and the next command for what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from clusterwright.judging.acceptance_evidence import (
+    ControlResult,
+    RunOutput,
+    combine_ranks,
+    compare_control,
+    evidence_of,
+    image_evidence,
+)
+from clusterwright.judging.acceptance_plans import AcceptancePlan, Group, PlannedTest
+from clusterwright.judging.acceptance_runs import RunRecord, State, UnitResult, describe_results
+from clusterwright.judging.combining import combine
+from clusterwright.judging.verdicts import exit_code
+from clusterwright.lib.hostlists import fold
+from clusterwright.model.evidence import Coverage, Evidence, Outcome, Verdict
+from clusterwright.model.observations import Outcome as Reads
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedRun:
+    """A run that came back.
+
+    Args:
+        outputs: those that could be opened; empty when it wrote none.
+        problem: why its files cannot be used (altered since they were collected, too large), "" otherwise.
+    """
+
+    run: RunRecord
+    outputs: tuple[RunOutput, ...]
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the runs give before claims are judged.
+
+    Args:
+        evidence: of all runs.
+        units: one result per run that the plan expects, in its order.
+        controls: one per negative control.
+        unplanned: runs that the plan does not know, in words.
+    """
+
+    evidence: tuple[Evidence, ...]
+    units: tuple[UnitResult, ...]
+    controls: tuple[ControlResult, ...]
+    unplanned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The verdict on an acceptance.
+
+    Args:
+        others: outputs beside the runs of the plan, with what was made of each.
+        remarks: what to know about the whole.
+    """
+
+    plan: AcceptancePlan
+    findings: Findings
+    verdicts: tuple[Verdict, ...]
+    coverage: Coverage
+    others: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Nodes of which no run came back at all, though one was expected."""
+        expected = dict.fromkeys(n for u in self.findings.units for n in u.nodes)
+        seen = {n for u in self.findings.units if u.state is not State.ABSENT for n in u.nodes}
+        return tuple(n for n in expected if n not in seen)
+
+    @property
+    def exit_code(self) -> int:
+        """As for verdicts; 3 also when a negative control shows that a met number may mean something else."""
+        code = exit_code(self.coverage)
+        return 3 if code == 0 and any(c.held is False for c in self.findings.controls) else code
+
+
+def gather_findings(plan: AcceptancePlan, returned: Sequence[ReturnedRun]) -> Findings:
+    """Evidence of everything that came back, and what did not."""
+    by_unit: dict[tuple[str, str], list[ReturnedRun]] = {}
+    for run in returned:
+        if run.run.role in ("", "client"):
+            by_unit.setdefault((run.run.test, run.run.unit), []).append(run)
+    evidence: dict[str, list[Evidence]] = {t.id: [] for t in plan.tests}
+    units: list[UnitResult] = []
+    loads = _loads(plan, by_unit)
+    for test in plan.tests:
+        outputs: dict[Group, RunOutput] = {}
+        last_of: list[Evidence] = []
+        for unit, nodes in test.units:
+            runs = sorted(by_unit.pop((test.id, unit), []), key=lambda r: r.run.attempt)
+            units.append(_unit_result(test, unit, nodes, runs))
+            for run in runs:
+                found = _evidence(test, nodes, run, loads.get((test.kind.follows, nodes)))
+                evidence[test.id] += found
+                last_of += found if run is runs[-1] else []
+            if runs and runs[-1].outputs and not runs[-1].problem and not runs[-1].run.lacking:
+                outputs[nodes] = runs[-1].outputs[0]
+        if test.kind.launch == "ranks":
+            whole = combine_ranks(outputs, test)
+            evidence[test.id] += [whole] if whole is not None else []
+        elif test.kind.runs == "together":
+            evidence[test.id] += combine(last_of)[len(last_of) :]
+    controls = tuple(
+        _with_reason(compare_control(t, evidence[t.id], evidence[t.control_of]), units)
+        for t in plan.tests
+        if t.control_of and t.control_of in evidence
+    )
+    claimed = [e for t in plan.tests if not t.control_of for e in evidence[t.id]]
+    strange = tuple(f"{test} on {unit}" for test, unit in by_unit)
+    return Findings(tuple(claimed), tuple(units), controls, strange)
+
+
+def _with_reason(control: ControlResult, units: Sequence[UnitResult]) -> ControlResult:
+    """An open control with what happened to its runs."""
+    if control.held is not None:
+        return control
+    happened = describe_results([u for u in units if u.test in (control.test, control.of)])
+    return replace(control, text=f"{control.text}; {happened}" if happened else control.text)
+
+
+def _loads(
+    plan: AcceptancePlan, by_unit: Mapping[tuple[str, str], Sequence[ReturnedRun]]
+) -> dict[tuple[str, Group], float]:
+    """(kind of test, nodes) → seconds of load that a run of it put on them to its end; 0 when none did."""
+    return {
+        (test.kind.name, nodes): max((_lasted(r) for r in by_unit.get((test.id, unit), ())), default=0.0)
+        for test in plan.tests
+        if test.kind.sustained
+        for unit, nodes in test.units
+    }
+
+
+def _lasted(returned: ReturnedRun) -> float:
+    run = returned.run
+    whole = run.exit_code is not None and not run.failed
+    return (run.ended - run.started).total_seconds() if whole else 0.0
+
+
+def _unit_result(test: PlannedTest, unit: str, nodes: Group, runs: Sequence[ReturnedRun]) -> UnitResult:
+    if not runs:
+        return UnitResult(test.id, unit, nodes, State.ABSENT, "did not report", 0)
+    last = max(runs, key=lambda r: r.run.attempt)
+    count = len(runs)
+    if last.run.lacking:
+        return UnitResult(test.id, unit, nodes, State.LACKING, last.run.lacking, count)
+    if last.problem:
+        return UnitResult(test.id, unit, nodes, State.UNREAD, last.problem, count)
+    if not last.outputs:
+        return UnitResult(test.id, unit, nodes, State.UNREAD, "it brought no output back", count)
+    refused = [o for o in last.outputs if o.transcript.outcome is Reads.REFUSED]
+    if last.run.failed:
+        return UnitResult(test.id, unit, nodes, State.FAILED, last.run.failed, count)
+    if refused:
+        reason = f"unreadable: {refused[0].transcript.refusal or 'no run in it'}"
+        return UnitResult(test.id, unit, nodes, State.UNREAD, reason, count)
+    return UnitResult(test.id, unit, nodes, State.READ, "", count)
+
+
+def _evidence(test: PlannedTest, nodes: Group, run: ReturnedRun, observed_s: float | None) -> list[Evidence]:
+    if run.run.lacking or run.problem:
+        return []
+    one_job = test.kind.launch == "ranks"  # judged as a whole, from the outputs of all nodes
+    found = [evidence_of(o, test, nodes, observed_s=observed_s) for o in run.outputs if not one_job]
+    image = image_evidence(run.outputs[0], test, nodes) if run.outputs and "image_digest" in test.kind.proves else None
+    return [*found, *([image] if image else [])]
+
+
+def explain_verdicts(
+    verdicts: Sequence[Verdict], plan: AcceptancePlan, findings: Findings, commands: Mapping[str, str]
+) -> tuple[Verdict, ...]:
+    """The verdicts, those that are open with what happened to their tests and the command that comes next.
+
+    Args:
+        commands: test → command that runs it (again).
+    """
+    results: dict[str, list[UnitResult]] = {}
+    for unit in findings.units:
+        results.setdefault(unit.test, []).append(unit)
+    uncovered = {u.claim: u for u in plan.uncovered}
+    return tuple(_explain(v, plan, results, uncovered, commands) for v in verdicts)
+
+
+def _explain(
+    verdict: Verdict,
+    plan: AcceptancePlan,
+    results: Mapping[str, list[UnitResult]],
+    uncovered: Mapping[str, object],
+    commands: Mapping[str, str],
+) -> Verdict:
+    if verdict.outcome is not Outcome.NOT_MEASURED:
+        return verdict
+    tests = [t for t in plan.tests if verdict.id in t.claims]
+    found = [u for t in tests for u in results.get(t.id, ())]
+    happened = describe_results(found)
+    if not tests:
+        return verdict
+    bare = verdict.reason == "not run" or all(u.state is not State.READ for u in found)
+    reason = happened if bare and happened else "; ".join(filter(None, (verdict.reason, happened)))
+    open_tests = [t for t in tests if any(u.state is not State.READ for u in results.get(t.id, ()))] or tests
+    return replace(verdict, reason=reason, next_step="; ".join(_next(t, results, commands) for t in open_tests))
+
+
+def _next(test: PlannedTest, results: Mapping[str, list[UnitResult]], commands: Mapping[str, str]) -> str:
+    left = [u for u in results.get(test.id, ()) if u.state is not State.READ]
+    nodes = tuple(dict.fromkeys(n for u in left or results.get(test.id, []) for n in u.nodes))
+    where = f" on {fold(nodes)}" if nodes else ""
+    reasons = {u.reason for u in left if u.state is State.LACKING}
+    settle = f"first settle: {'; '.join(sorted(reasons))}; then " if reasons else ""
+    who = {"user": "an ordinary user", "admin": "an administrator of the engine", "root": "root"}[test.rights]
+    return f"{settle}{commands.get(test.id, test.id)}{where}, as {who}"
