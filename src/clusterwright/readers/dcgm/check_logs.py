@@ -30,7 +30,7 @@ _CHECK: Final = re.compile(
 _CRASHED: Final = re.compile(
     r"\bcrashed\b|No module named|[Rr]equired dependencies not available|command not found|Traceback|timed out", re.I
 )
-_BUSBW: Final = re.compile(r"[Aa]vg bus bandwidth (?:is|:|=)\s*(?P<number>\d+(?:\.\d+)?)")
+_BUSBW: Final = re.compile(r"[Aa]vg bus bandwidth (?:is|:|=)\s*(?P<number>\d{1,9}(?:\.\d{1,9})?)")
 
 
 def recognise(head: Head) -> int:

@@ -35,13 +35,13 @@ def read_json(text: str, first_line: int = 1) -> list[Run]:
         run = RunBuilder("dcgmi diag")
         for duplicate in document.duplicates:
             run.notice("duplicate-key", f"the key '{shorten(duplicate.key, 40)}' stands twice in one object")
+        if root is not document.value:
+            run.condition("iteration", float(number))
         read = _read_one(root, run)
         if isinstance(read, str):
             errors.append(read)
         else:
             runs.append(read)
-        if number > 1:
-            run.condition("iteration", float(number))
     if not runs:
         raise Refused(errors[0] if errors else "the diagnosis holds no test: nothing was measured", first_line)
     return runs

@@ -27,6 +27,8 @@ _TEXT_BLANKS: Final = {
     "<<<NOT_SUPPORTED>>>": "not supported",
     "<<<NOT_PERM>>>": "no permission",
 }
+#: No field comes near it; beyond it a conversion of units could overflow.
+_LARGEST: Final = 1e30
 _WHOLE: Final = re.compile(r"[+-]?\d{1,20}")
 _DECIMAL: Final = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,4})?")
 
@@ -127,8 +129,8 @@ def read_value(text: str, unit: Unit | None, *, zero_means_none: bool = False) -
     if not _DECIMAL.fullmatch(word):
         return unreadable(text, "not a number")
     number = float(word)
-    if not math.isfinite(number):
-        return unreadable(text, "not a finite number")
+    if not abs(number) < _LARGEST:
+        return unreadable(text, "larger than anything that is measured")
     if zero_means_none and number == 0:
         return NoValue(Lack.ABSENT, word, "0 is what a sensor reads that the product does not have")
     if unit is None:

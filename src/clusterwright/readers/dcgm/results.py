@@ -33,7 +33,8 @@ _FIGURE: Final = re.compile(
 )
 _FIGURE_UNITS: Final = {"us": "µs", "C": "°C"}
 _VIOLATION: Final = re.compile(
-    r"GPU (?P<gpu>\w{1,4}),? (?P<kind>[Tt]hermal|[Pp]ower) violations? totaling (?P<seconds>\d+(?:\.\d+)?) seconds"
+    r"GPU (?P<gpu>\w{1,4}),? (?P<kind>[Tt]hermal|[Pp]ower) violations? totaling "
+    r"(?P<seconds>\d{1,12}(?:\.\d{1,9})?) seconds"
 )
 _MOST_NAMED: Final = 8
 

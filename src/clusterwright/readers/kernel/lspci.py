@@ -20,7 +20,7 @@ from clusterwright.readers.refusing import Refused
 from clusterwright.readers.values import read_amount
 
 _DEVICE: Final = re.compile(
-    r"(?P<pci>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[A-Z][^:\n]{2,60}?)"
+    r"(?P<pci>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[A-Z0-9][^:\n]{2,60}?)"
     r"(?: \[[0-9a-f]{4}\])?: (?P<name>.*)$"
 )
 _REVISION: Final = re.compile(r"\(rev (?P<revision>[0-9a-f]{2})\)(?: \(prog-if [^)]{1,60}\))?$")

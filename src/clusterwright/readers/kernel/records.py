@@ -21,6 +21,7 @@ INTEREST: Final = re.compile(
     r"NVRM|Xid|AER:|PCIe Bus Error|error status/mask|Hardware Error|EDAC |mce: |Memory failure|Uncorrected hardware"
     r"|mlx5_core|off the bus|lost from the bus|GPU is lost|oom-kill:|Out of memory|Memory cgroup out of|segfault at"
     r"|Kernel panic|BUG: unable|Oops: |general protection|Trigger a crash|nvidia[-_]peermem|Linux version "
+    r'|"MESSAGE" ?: ?\['
     r"|-- Boot |-- Reboot|\] +\[ ?\d{1,2}\] [A-Za-z]|:\s+\[ ?\d{1,2}\] [A-Za-z]"
 )
 _ELISIONS: Final = frozenset({"...", "..", "…", "[...]", "[…]", "(...)", "[snip]", "<snip>", "--"})

@@ -51,6 +51,8 @@ _ORIGIN: Final = re.compile(
     rf"(?P<host>{_HOST}) (?:\w{{1,20}}(?:\.\w{{1,20}})? )?(?P<program>[\w./@-]{{1,64}})"
     r"(?:\[\d{1,10}\])?(?:: | - - - )"
 )
+#: Beginnings of messages that look like a host and a program.
+_SUBSYSTEMS: Final = ("NVRM:", "nvidia-nvswitch", "EDAC ", "mce: ", "usb ", "pci ", "nvme ", "nvidia ")
 _PROGRAM: Final = re.compile(
     r"(?P<program>kernel|systemd|nv-fabricmanager|nvidia-(?:persistenced|fabricmanager[\w-]{0,20}))(?:\[\d{1,10}\])?: "
 )
@@ -87,21 +89,16 @@ def split_stamp(text: str) -> Stamped:
     node = ""
     if launched := _LAUNCHED.match(rest):
         node, rest = launched["host"], rest[launched.end() :]
-    known = bool(node)
-    for prefix in (_PRIORITY, _DECODED):
-        if match := prefix.match(rest):
-            rest, known = rest[match.end() :], True
+    priority = _PRIORITY.match(rest)
+    rest = rest[priority.end() :] if priority else rest
+    decoded = _DECODED.match(rest)
+    rest = rest[decoded.end() :] if decoded else rest
     time, seconds, clock, rest = _time_of(rest)
-    known = known or bool(time)
+    known = bool(node or priority or decoded or time)
     if match := _STREAM.match(rest):
         rest = rest[match.end() :]
     program = ""
-    if (
-        time
-        and clock != "delta"
-        and (origin := _ORIGIN.match(rest))
-        and not rest.startswith(("NVRM:", "nvidia-nvswitch"))
-    ):
+    if time and clock != "delta" and (origin := _origin_of(rest, dmesg=bool(decoded) or clock == BOOT)) is not None:
         node, program, rest = origin["host"], origin["program"], rest[origin.end() :]
     elif match := _PROGRAM.match(rest):
         program, rest, known = match["program"], rest[match.end() :], True
@@ -113,6 +110,15 @@ def split_stamp(text: str) -> Stamped:
         if match := _PROGRAM.match(rest):
             program, rest = match["program"], rest[match.end() :]
     return Stamped(rest, time, seconds, "" if clock == "delta" else clock, node, program.rsplit("/", 1)[-1], known)
+
+
+def _origin_of(text: str, *, dmesg: bool) -> re.Match[str] | None:
+    """Host and program before a message; dmesg prints none, so there only what is certain counts."""
+    match = _ORIGIN.match(text)
+    if match is None or text.startswith(_SUBSYSTEMS):
+        return None
+    certain = match["program"] == "kernel" or "]" in match.group()
+    return match if certain or not dmesg else None
 
 
 def _time_of(text: str) -> tuple[str, float | None, str, str]:

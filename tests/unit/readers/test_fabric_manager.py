@@ -1,0 +1,86 @@
+"""The log of Fabric Manager, its lines in the journal, and what stops it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from builders.corpus import found, values
+from clusterwright.model.observations import Outcome, Run, Weight
+from clusterwright.readers.reading import read_output
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "readers" / "fabric-manager-log" / "fm.log"
+
+
+def only(text: str) -> Run:
+    transcript = read_output([text.encode()], kind="fabric-manager-log")
+    assert transcript.refusal is None, transcript.refusal
+    (run,) = transcript.runs
+    return run
+
+
+def codes(run: Run) -> set[str]:
+    return {notice.code for notice in run.notices}
+
+
+def test_errors_of_switches_are_counted_per_port_and_information_is_passed_over():
+    transcript = read_output([FIXTURE.read_bytes()])
+    assert transcript.kind == "fabric-manager-log"
+    (run,) = transcript.runs
+    assert values(run, "sxid") == [20034.0, 12028.0]
+    assert values(run, "sxid_severity", port="30") == ["fatal"]
+    assert values(run, "sxid_count", port="31") == [2.0]
+    assert dict(found(run, "sxid")[0].subject)["pci"] == "0000:c3:00.0"
+    assert run.condition("fabric_manager") == "570.86.15"
+    assert values(run, "fabric_state") == ["configured"]
+    assert run.condition("records") == 6.0
+    weights = {notice.weight for notice in run.notices if notice.code == "nvswitch-error"}
+    assert weights == {Weight.ERROR, Weight.WARNING}
+
+
+def test_versions_that_differ_only_behind_the_branch_stop_the_fabric():
+    run = only(
+        "nv-fabricmanager[77]: fabric manager NVIDIA GPU driver interface version 550.54.14 don\u2019t match "
+        "with driver version 550.54.15. Please update with matching NVIDIA driver package.\n"
+    )
+    assert (run.condition("fabric_manager"), run.condition("driver")) == ("550.54.14", "550.54.15")
+    assert values(run, "fabric_state") == ["failed"]
+    assert codes(run) == {"fabric-manager-mismatch"}
+
+
+def test_a_mismatch_that_is_cut_is_still_one_and_the_line_is_rejected():
+    run = only(
+        "Mar  1 10:00:00 n1 nv-fabricmanager[7]: fabric manager NVIDIA GPU driver interface version 550.54.14 don'"
+    )
+    assert "fabric-manager-mismatch" in codes(run)
+    assert run.condition("driver") is None
+    assert run.rejected == 1
+
+
+def test_error_802_means_that_a_list_of_gpus_is_no_proof():
+    run = only(
+        "RuntimeError: CUDA error. Error 802: system not yet initialized\n"
+        "Mar  1 10:00:00 n1 systemd[1]: Starting NVIDIA fabric manager service...\n"
+    )
+    assert "cuda-not-ready" in codes(run)
+    assert run.condition("node") == "n1"
+    assert run.missing == ("whether the start succeeded",)
+
+
+def test_a_service_that_failed_is_failed():
+    run = only("Mar  1 10:00:00 n1 systemd[1]: Failed to start NVIDIA fabric manager service.\n")
+    assert values(run, "fabric_state") == ["failed"]
+
+
+def test_ports_of_switches_are_not_adapters():
+    run = only("2026/03/01 10:00:00 nvidia-fabricmanager-wrapper: found NVSwitch LPF: device=mlx5_4 guid=0xabc0\n")
+    assert values(run, "nvswitch_port_device", guid="0xabc0") == ["mlx5_4"]
+    assert "nvswitch-devices" in codes(run)
+
+
+def test_an_error_record_that_is_not_known_is_still_said():
+    run = only("[Mar 01 2026 12:00:00] [ERROR] [tid 9] something new went wrong on port 7\n")
+    assert any(n.code == "fabric-error" and n.weight is Weight.ERROR for n in run.notices)
+
+
+def test_text_of_something_else_is_refused():
+    assert read_output([b"hello\n"], kind="fabric-manager-log").outcome is Outcome.REFUSED
