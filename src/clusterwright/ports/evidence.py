@@ -28,12 +28,14 @@ class EvidenceStore(Protocol):
         """The bytes of a raw output, in pieces; InvalidInput when it is not there or was altered."""
         ...
 
-    def append(self, content: Any, added: str) -> Appended:
+    def append(self, content: Any, added: str, same: str = "") -> Appended:
         """Append a record with this content, unless the same content is there.
 
         Args:
             content: a plain value.
             added: time of adding as ISO 8601; not part of what makes content the same.
+            same: what two records of the same content have in common, where their content holds something random;
+                the digest of the content when empty.
         """
         ...
 

@@ -125,9 +125,9 @@ class EvidenceDirectory:
         if f"sha256:{found.hexdigest()}" != digest:
             raise InvalidInput(f"{self._object(digest)} was altered: its digest is another")
 
-    def append(self, content: Any, added: str) -> Appended:
+    def append(self, content: Any, added: str, same: str = "") -> Appended:
         """See `EvidenceStore.append`."""
-        same = digest_of(canonical(content))
+        same = same or digest_of(canonical(content))
         try:
             with self._engine.begin() as connection:
                 there = connection.execute(select(_index.c.object).where(_index.c.content == same)).scalar_one_or_none()
