@@ -31,7 +31,8 @@ from clusterwright.lib.hostlists import HostlistError, expand, fold
 from clusterwright.model.documents import Document
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.readers.reading import read_output
-from clusterwright.report.judgements import judgement_values, render_judgement
+from clusterwright.report.judgement_values import judgement_values
+from clusterwright.report.judgements import render_judgement
 
 ENGINES: Final = ("slurm", "kubernetes", "local")
 _HEAD: Final = 64 * 1024

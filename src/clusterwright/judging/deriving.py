@@ -48,15 +48,16 @@ class Family:
     benchmark: bool
 
 
-_BENCHMARKS: Final = ("vllm-bench", "sglang-bench", "genai-perf", "trtllm-bench")
+_BENCHMARKS: Final = ("vllm-bench", "sglang-bench", "genai-perf", "trtllm-bench", "guidellm")
 FAMILIES: Final[tuple[Family, ...]] = (
     Family("collectives", ("nccl-", "rccl-"), collectives.derive_collectives, collectives.METRICS_OF, True),
     Family("traffic", ("perftest",), fabrics.derive_traffic, fabrics.TRAFFIC_METRICS, True),
     Family("storage", ("fio", "ior", "mdtest", "elbencho", "gdsio"), storages.derive_storages, (), True),
     Family("serving", _BENCHMARKS, servings.derive_servings, servings.METRICS_OF, True),
-    Family("capacity", ("serving-capacity",), servings.derive_capacities, servings.CAPACITY_METRICS, True),
-    Family("training", ("training",), trainings.derive_trainings, trainings.METRICS_OF, True),
+    Family("capacity", ("server-capacity",), servings.derive_capacities, servings.CAPACITY_METRICS, True),
+    Family("training", ("training-log",), trainings.derive_trainings, trainings.METRICS_OF, True),
     Family("exports", ("dcgm-metrics",), exports.derive_exports, exports.METRICS_OF, False),
+    Family("listing", ("checkpoint-listing",), trainings.derive_listings, (), False),
     Family("gpus", ("nvidia-smi", "rocm-smi", "dcgm-nvlink", "dcgm-discovery"), gpus.derive_gpus, (), False),
     Family("diagnosis", ("dcgm-diag",), diagnoses.derive_diagnoses, diagnoses.METRICS_OF, False),
     Family("kernel", ("kernel-log",), kernels.derive_kernels, kernels.METRICS_OF, False),

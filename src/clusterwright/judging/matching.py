@@ -26,6 +26,8 @@ CLOCK_SKEW: Final = timedelta(minutes=5)
 #: Reasons in the order in which they bring a claim closest to being measured; the first found is shown.
 _NEAREST: Final = (
     "scope too small",
+    "other scope",
+    "other nodes",
     "impossible value",
     "incomplete",
     "partial view",

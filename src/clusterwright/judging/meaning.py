@@ -41,6 +41,9 @@ _MEANINGS: Final[dict[str, Meaning]] = {
         "step time and useful work of one job, and which checkpoints were finished",
         "that a checkpoint can be restored, recovery from a failure, or convergence",
     ),
+    "listing": Meaning(
+        "which checkpoints of a directory have all parts at their full size", "that one of them can be restored"
+    ),
     "gpus": Meaning(
         "devices, error counters, repairs and clocks of one host at one moment",
         "health under load, or bandwidth",

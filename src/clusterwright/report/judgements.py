@@ -1,11 +1,11 @@
-"""What outputs prove, as one page of text and as plain values."""
+"""What outputs prove, as one page of text."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from clusterwright.judging.advising import Advised
 from clusterwright.judging.meaning import Meaning
@@ -16,12 +16,10 @@ from clusterwright.lib.hostlists import fold
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.evidence import Outcome, Reading, Verdict
 from clusterwright.model.observations import Weight
-from clusterwright.report.transcripts import value_values
 
 #: Lines under a heading before the rest is counted; --all shows them.
 _SHOWN: Final = 6
 _INDENT: Final = "  "
-_ORDER: Final = (Outcome.NOT_MET, Outcome.NOT_MEASURED, Outcome.MET, Outcome.NOT_APPLICABLE)
 
 
 def render_judgement(judged: Judged, *, whole: bool = False, width: int = 120) -> str:
@@ -33,11 +31,14 @@ def render_judgement(judged: Judged, *, whole: bool = False, width: int = 120) -
     """
     page = _Page(width, whole)
     names = _short_names(judged.outputs)
-    if judged.coverage is not None:
-        _add_verdicts(page, judged, names)
+    _add_coverage(page, judged)
+    _add_verdicts(page, judged, names, Outcome.NOT_MET)
     _add_errors(page, judged.outputs, names)
     _add_advice(page, judged.outputs, names)
     _add_outliers(page, judged.groups)
+    _add_unmeasured(page, judged)
+    _add_verdicts(page, judged, names, Outcome.MET)
+    _add_verdicts(page, judged, names, Outcome.NOT_APPLICABLE)
     _add_yardsticks(page, judged.outputs, names)
     if judged.coverage is None:
         told: set[Meaning] = set()
@@ -88,7 +89,7 @@ class _Page:
         )
 
 
-def _add_verdicts(page: _Page, judged: Judged, names: _Names) -> None:
+def _add_coverage(page: _Page, judged: Judged) -> None:
     coverage = judged.coverage
     if coverage is None:
         return
@@ -100,24 +101,43 @@ def _add_verdicts(page: _Page, judged: Judged, names: _Names) -> None:
     )
     for remark in judged.remarks:
         page.item(remark)
-    for outcome in _ORDER:
-        verdicts = [v for v in judged.verdicts if v.outcome is outcome]
-        if verdicts:
-            page.head(f"{outcome.value}:")
-            page.items(list(_tell_verdicts(verdicts, judged.outputs, names)))
+
+
+def _add_verdicts(page: _Page, judged: Judged, names: _Names, outcome: Outcome) -> None:
+    verdicts = [v for v in judged.verdicts if v.outcome is outcome]
+    if verdicts:
+        page.head(f"{outcome.value}:")
+        page.items(list(_tell_verdicts(verdicts, judged.outputs, names)))
+
+
+def _add_unmeasured(page: _Page, judged: Judged) -> None:
+    """Never folded: each has a next step."""
+    verdicts = [v for v in judged.verdicts if v.outcome is Outcome.NOT_MEASURED]
+    if verdicts:
+        page.head(f"{Outcome.NOT_MEASURED.value}:")
+        for text in _tell_unmeasured(verdicts):
+            page.item(text)
 
 
 def _tell_verdicts(verdicts: Sequence[Verdict], outputs: Sequence[JudgedOutput], names: _Names) -> Iterator[str]:
-    """One item a verdict; those that the same next step would measure tell it once."""
     by_id = {o.evidence.id: o for o in outputs}
-    told: set[str] = set()
     for verdict in verdicts:
-        note = "" if verdict.requirement.required else " (informational)"
         output = by_id.get(verdict.evidence_id)
         source = f" [{names[output.path]}, {output.timed}]" if output else ""
-        step = f" → {verdict.next_step}" if verdict.next_step and verdict.next_step not in told else ""
-        told.add(verdict.next_step)
-        yield f"{verdict.id}{note}: {verdict.reason}{source}{step}"
+        yield f"{_name(verdict)}: {verdict.reason}{source}"
+
+
+def _tell_unmeasured(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Claims with the same reason and the same next step together."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for verdict in verdicts:
+        groups.setdefault((verdict.reason, verdict.next_step), []).append(_name(verdict))
+    for (reason, step), claims in groups.items():
+        yield f"{', '.join(claims)}: {reason}" + (f" → {step}" if step else "")
+
+
+def _name(verdict: Verdict) -> str:
+    return verdict.id if verdict.requirement.required else f"{verdict.id} (informational)"
 
 
 def _add_errors(page: _Page, outputs: Sequence[JudgedOutput], names: _Names) -> None:
@@ -310,118 +330,3 @@ def _say(value: Quantity | float | bool | str | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def judgement_values(judged: Judged) -> dict[str, Any]:
-    """Everything that was found, as plain values."""
-    return {
-        "exit_code": judged.exit_code,
-        "architecture": judged.name or None,
-        "remarks": list(judged.remarks),
-        "coverage": None if judged.coverage is None else _coverage_values(judged),
-        "verdicts": [_verdict_values(v) for v in judged.verdicts],
-        "outliers": [_outlier_values(o) for group in judged.groups for o in group.outliers],
-        "outputs": [_output_values(o) for o in judged.outputs],
-    }
-
-
-def _coverage_values(judged: Judged) -> dict[str, Any]:
-    coverage = judged.coverage
-    if coverage is None:
-        return {}
-    return {
-        "met": coverage.met,
-        "not_met": coverage.not_met,
-        "not_measured": coverage.not_measured,
-        "not_applicable": coverage.not_applicable,
-        "oldest_age_s": coverage.oldest_age_s,
-    }
-
-
-def _verdict_values(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "id": verdict.id,
-        "metric": verdict.requirement.metric,
-        "required": verdict.requirement.required,
-        "outcome": verdict.outcome.value,
-        "reason": verdict.reason,
-        "evidence": verdict.evidence_id or None,
-        "age_s": verdict.age_s,
-        "next_step": verdict.next_step or None,
-    }
-
-
-def _outlier_values(outlier: Outlier) -> dict[str, Any]:
-    return {
-        "node": outlier.node,
-        "metric": outlier.metric,
-        "conditions": dict(outlier.conditions),
-        "value": value_values(outlier.value),
-        "usual": value_values(outlier.usual),
-        "score": None if outlier.score == float("inf") else outlier.score,
-        "worse": outlier.worse,
-        "peers": outlier.peers,
-    }
-
-
-def _output_values(output: JudgedOutput) -> dict[str, Any]:
-    evidence, refusal = output.evidence, output.transcript.refusal
-    return {
-        "file": output.path,
-        "kind": output.transcript.kind or None,
-        "outcome": output.transcript.outcome.value,
-        "refusal": None if refusal is None else str(refusal),
-        "evidence": evidence.id,
-        "raw_digest": evidence.raw_digest,
-        "nodes": list(evidence.nodes),
-        "nodes_named": output.named or None,
-        "started": evidence.started.isoformat(),
-        "ended": evidence.ended.isoformat(),
-        "timed": output.timed,
-        "environment": dict(evidence.environment),
-        "proves": output.meaning.proves,
-        "does_not_prove": output.meaning.does_not,
-        "notices": [
-            {"code": n.code, "weight": n.weight.value, "message": n.message, "line": n.line} for n in output.notices
-        ],
-        "readings": [
-            {
-                "metric": r.metric,
-                "value": None if r.value is None else value_values(r.value),
-                "conditions": dict(r.conditions),
-                "nodes": list(r.nodes),
-                "unreadable": r.unreadable or None,
-            }
-            for r in evidence.readings
-        ],
-        "ceilings": [_yardstick_values(y) for y in output.yardsticks],
-        "advice": [
-            {
-                "where": a.where or None,
-                "what": a.what,
-                "do": a.do,
-                "why": a.why or None,
-                "source": a.source,
-                "line": a.line,
-                "others": [{"source": source, "do": do} for source, do in a.others],
-                "harmless": a.harmless,
-            }
-            for a in output.advice
-        ],
-    }
-
-
-def _yardstick_values(y: Yardstick) -> dict[str, Any]:
-    ceiling = y.ceiling
-    bounded = ceiling is not None and ceiling.bound != float("inf")
-    return {
-        "operation": y.operation,
-        "message_size_bytes": y.size,
-        "busbw_gbytes_s": y.busbw,
-        "system": y.system or None,
-        "bound_gbytes_s": ceiling.bound if ceiling is not None and bounded else None,
-        "reference_gbytes_s": None if ceiling is None else ceiling.reference,
-        "published_gbytes_s": None if ceiling is None or ceiling.published is None else ceiling.published.busbw,
-        "assumed": y.assumed or None,
-        "lacks": y.lacks or None,
-    }

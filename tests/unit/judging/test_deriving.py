@@ -432,3 +432,21 @@ def test_a_value_without_host_does_not_stand_for_the_hosts_of_others():
     )
     made = record(found, raw_digest="", started=NOW, ended=NOW)
     assert [(r.value, r.nodes) for r in made.readings if r.metric == "gpus_present"] == [(1.0, ("a",)), (None, ())]
+
+
+def test_the_share_of_a_step_that_waits_for_data_is_a_median():
+    waits = [
+        ("phase_time", parse_quantity(f"{s} s"), {"iteration": str(10 * i), "phase": "batch-generator"})
+        for i, s in enumerate((0.9, 0.1, 0.2, 0.1, 0.1, 0.1), 1)
+    ]
+    found = readings("training-log", run(*steps(1, 1, 1, 1, 1, 1), *waits))
+    assert values(found, "data_loading_stall") == ["10%"]
+
+
+def test_a_checkpoint_directory_with_a_short_shard_is_no_checkpoint():
+    found = readings(
+        "checkpoint-listing",
+        run(("checkpoint_complete", False, {"checkpoint": "c2"}), ("checkpoint_complete", True, {"checkpoint": "c1"})),
+    )
+    assert values(found, "checkpoints_failed") == ["1.0"]
+    assert dict(found[0].conditions)["unfinished"] == "c2"
