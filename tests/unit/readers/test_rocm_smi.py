@@ -54,7 +54,8 @@ def test_keys_are_compared_without_regard_to_capitals(key):
 
 @pytest.mark.parametrize(
     "text",
-    ['{"card0": []}', '{"card0": null, "system": 5}', '{"card0": {"a": ', '{"system": {"DRM devices": 1}}', "[1]", "{}"],
+    ['{"card0": []}', '{"card0": null, "system": 5}', '{"card0": {"a": ', '{"system": {"DRM devices": 1}}', "[1]",
+     "{}"],
 )  # fmt: skip
 def test_json_of_another_shape_is_refused(text):
     assert read_output([text.encode()], kind="rocm-smi").outcome is Outcome.REFUSED
