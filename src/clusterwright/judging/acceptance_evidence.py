@@ -113,20 +113,22 @@ def combine_ranks(outputs: Mapping[tuple[str, ...], RunOutput], test: PlannedTes
     run = replace(spoilt, started=min(r.started for r in times), ended=max(r.ended for r in times))
     whole = RunOutput(run, first.path, transcript, first.digest, first.image)
     found = evidence_of(whole, test, nodes)
-    why = _why_no_job(found, outputs, test)
+    why = _why_no_job(outputs, test)
     if not why:
         return found
     kept = tuple(replace(r, value=None, unreadable=why) for r in found.readings)
     return _record(whole, test, replace(derive(transcript), readings=kept), nodes)
 
 
-def _why_no_job(found: Evidence, outputs: Mapping[tuple[str, ...], RunOutput], test: PlannedTest) -> str:
+def _why_no_job(outputs: Mapping[tuple[str, ...], RunOutput], test: PlannedTest) -> str:
     missing = [n for n in test.nodes if (n,) not in outputs]
     if missing:
         return f"incomplete: {fold(missing)} did not report"
-    sizes = {c for r in found.readings if (c := dict(r.conditions).get("ranks", ""))}
-    if sizes and sizes != {str(test.ranks)}:
-        return f"other scope: a job of {', '.join(sorted(sizes))} ranks, planned are {test.ranks}"
+    seen = (o for output in outputs.values() for run in output.transcript.runs for o in run.observations)
+    worlds = {o.value for o in seen if o.name == "world_size" and isinstance(o.value, float)}
+    if worlds and worlds != {float(test.ranks)}:
+        sizes = ", ".join(f"{w:.0f}" for w in sorted(worlds))
+        return f"other scope: a job of {sizes} ranks, planned are {test.ranks}"
     return ""
 
 

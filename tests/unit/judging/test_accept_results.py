@@ -175,7 +175,7 @@ def kernel_log(seconds_of_load):
     for node in ("gpu-001", "gpu-002"):
         if seconds_of_load:
             runs.append(returned(a_run("sustained-load", node, (node,), seconds=seconds_of_load), "{}"))
-        runs.append(returned(a_run("kernel-log", node, (node,)), lines))
+        runs.append(returned(a_run("kernel-log", node, (node,)), lines, kind="kernel-log"))
     return runs
 
 
