@@ -30,7 +30,7 @@ def read_jobs(listed: list[dict[str, Any]], run: RunBuilder) -> None:
         name = f"{array}_{task}" if array not in ("", "0") and task else own
         _read_one(job, name, run, attempts)
         for step in list(entries(job.get("steps")))[:_MOST_STEPS]:
-            _read_one(step, f"{name}.{_step_name(step)}", run, attempts)
+            _read_one({"cluster": job.get("cluster"), **step}, f"{name}.{_step_name(step)}", run, attempts)
     attempts.finish()
 
 

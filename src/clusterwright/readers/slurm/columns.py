@@ -14,6 +14,7 @@ from typing import Final
 from clusterwright.model.observations import NoValue, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
+from clusterwright.readers.refusing import Refused
 from clusterwright.readers.slurm.amounts import is_time, seconds_of
 from clusterwright.readers.slurm.gres import read_gres, read_tres
 from clusterwright.readers.slurm.jobs import is_job_id
@@ -22,6 +23,7 @@ from clusterwright.readers.slurm.states import read_job_state, read_node_state
 from clusterwright.readers.slurm.tables import DELIMITERS, Row, tokens_of
 
 MOST_ROWS: Final = 500_000
+_WIDEST: Final = 400
 _SPLIT_RATIO: Final = 0.8
 _HOST: Final = re.compile(r"[A-Za-z][\w.-]{0,200}(?:\[[\d,-]{1,4000}\][\w.-]{0,60})?(?:,[A-Za-z][\w.,\[\]-]{0,4000})?")
 _ABSENT: Final = frozenset({"(null)", "N/A", ""})
@@ -38,6 +40,8 @@ def split_bare(lines: list[Line], run: RunBuilder) -> list[tuple[list[str], Line
     for cells in rows:
         counts[len(cells)] = counts.get(len(cells), 0) + 1
     width = max(counts, key=lambda n: (counts[n], n), default=0)
+    if width > _WIDEST:
+        raise Refused(f"rows of {width} columns without a header", lines[0].number, lines[0].text)
     kept = []
     for cells, line in zip(rows, lines, strict=True):
         if len(cells) == width + 1 and not cells[-1].strip():

@@ -71,11 +71,13 @@ def _check_gpus(run: RunBuilder, declared: Declared, settings: Mapping[str, str]
     kinds: dict[str, int] = {}
     for node in declared.nodes.values():
         for gres in node.resources or ():
-            if gres.is_gpu:
+            if gres.is_gpu and not node.potential:
                 kinds[gres.type or "untyped"] = kinds.get(gres.type or "untyped", 0) + (gres.count or 0)
     if kinds:
         listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-        run.notice("gpu-kinds", f"{gpus} GPUs in {len(kinds)} kinds: {shorten(listed, _SHOWN)}", Weight.INFO)
+        run.notice(
+            "gpu-kinds", f"{sum(kinds.values())} GPUs of {len(kinds)} kinds: {shorten(listed, _SHOWN)}", Weight.INFO
+        )
 
 
 def _check_partitions(run: RunBuilder, declared: Declared) -> None:

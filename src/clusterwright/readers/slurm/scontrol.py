@@ -113,8 +113,9 @@ def _add(record: Record, run: RunBuilder, nodes: Nodes, jobs: Jobs, hosts: Hosts
         _add_reservation(record, hosts, run)
     elif kind == "step":
         _add_step(record, run)
-    elif not kind:
-        run.reject(record.line, "=".join(next(iter(record.values.items()), ("", ""))), "belongs to no record")
+    else:
+        why = "a topology; read it as slurm-topology" if kind else "belongs to no record"
+        run.reject(record.line, "=".join(next(iter(record.values.items()), ("", ""))), why)
 
 
 def _add_node(record: Record, nodes: Nodes, run: RunBuilder, asked: Asked) -> None:

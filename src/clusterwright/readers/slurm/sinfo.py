@@ -136,7 +136,6 @@ class _GroupSums:
     def conclude(self, run: RunBuilder, named: int) -> None:
         if not self.nodes or named:
             return
-        run.condition("nodes_listed", float(self.nodes))
         if self.unread:
             run.notice("gres-unreadable", f"resources of {self.unread} rows cannot be read: no sum is given")
             return
@@ -146,7 +145,9 @@ class _GroupSums:
                 f"rows of {len(self.partitions)} partitions without node names: a node in several partitions cannot be "
                 "counted once, so no sum is given; run sinfo -N -o '%N %G %T'",
             )
+            run.missing("node names")
             return
+        run.condition("nodes_listed", float(self.nodes))
         run.condition("gpus_configured", float(self.gpus))
         if self.slices:
             run.condition("mig_slices_configured", float(self.slices))

@@ -11,6 +11,7 @@ from clusterwright.model.observations import NoValue, Run
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
 from clusterwright.readers.readers import Head, Reader
+from clusterwright.readers.refusing import Refused
 from clusterwright.readers.slurm.amounts import read_count, seconds_of
 from clusterwright.readers.slurm.columns import MOST_ROWS, name_rows, name_squeue, split_bare
 from clusterwright.readers.slurm.commands import Asked
@@ -85,17 +86,17 @@ def read_lines(lines: Iterable[Line], asked: Asked | None = None) -> list[Run]:
     asked = asked or Asked()
     run = RunBuilder("squeue")
     jobs = Jobs(run)
-    for row in _find_rows(lines, asked, run):
+    kept = (line for line in lines if line.text.strip() and not _is_date(line, run))
+    first = next(kept, None)
+    if first is None:
+        raise Refused("squeue printed nothing, not even a header")
+    for row in _find_rows(first, kept, asked, run):
         _add(row, jobs, asked)
     jobs.finish(listing=not run.rejected)
     return [run.build()]
 
 
-def _find_rows(lines: Iterable[Line], asked: Asked, run: RunBuilder) -> Iterator[Row]:
-    kept = (line for line in lines if line.text.strip() and not _is_date(line, run))
-    first = next(kept, None)
-    if first is None:
-        return iter(())
+def _find_rows(first: Line, kept: Iterator[Line], asked: Asked, run: RunBuilder) -> Iterator[Row]:
     layout = find_layout(first.text, "", COLUMNS)
     if layout is not None and (len(layout.names) > 1 or asked.tool):
         return read_rows(kept, layout, run, _CHECKS)

@@ -24,8 +24,8 @@ _WIDEST: Final = 400
 _DASHES: Final = re.compile(r"-{2,}(?: +-{2,})* *")
 #: Columns whose cells may hold blanks.
 _FREE: Final = frozenset({"REASON", "NAME", "JOBNAME", "COMMENT", "NODELIST(REASON)", "COMMAND", "WORK_DIR"})
-#: Columns of names that sinfo and squeue cut to their width.
-_CUT: Final = frozenset({"PARTITION", "NAME", "USER", "ACCOUNT", "REASON"})
+#: Columns of names that sinfo and squeue cut → their widths by default (man squeue -o, man sinfo -R).
+_CUT: Final = {"PARTITION": (9,), "NAME": (8,), "USER": (8, 9), "REASON": (19, 20)}
 
 Check = Callable[[str], bool]
 
@@ -130,7 +130,7 @@ def _say_full_cells(cells: list[str], layout: Layout, run: RunBuilder) -> None:
         start, end = layout.starts[place]
         left = layout.starts[place + 1][0] - start - 1 if place + 1 < len(cells) else 0
         right = end - (layout.starts[place - 1][1] + 1 if place else 0)
-        if len(cell) > len(name) - 1 and len(cell) in (left, right):
+        if len(cell) in _CUT[name] and {len(cell), len(cell) + 1} & {left, right}:
             run.notice(
                 "cells-may-be-cut",
                 f"cells of {name} are as wide as the column and may be cut without a mark",
