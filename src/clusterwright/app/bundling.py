@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clusterwright.files.bundles import MANIFEST, RECORDS, SIGNATURE, BundleWriter
-from clusterwright.files.signing import fingerprint, load_private_key, public_bytes
+from clusterwright.files.signing import create_key, fingerprint, load_private_key, public_bytes, public_pem
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.identifiers import Redactor
 from clusterwright.lib.lines import withhold_lines
@@ -34,6 +34,7 @@ class Exported:
         signer: fingerprint of the key.
         withheld: identifiers by kind that were replaced.
         left_out: raw outputs that are not in the bundle, because they could not be redacted line by line.
+        public_key: of the signer, as PEM.
     """
 
     path: Path
@@ -42,16 +43,24 @@ class Exported:
     signer: str
     withheld: dict[str, int]
     left_out: int
+    public_key: str
 
 
 def export_bundle(
-    store: EvidenceStore, path: Path, key: Path, *, exported: str, by: str, redacted: bool = False
+    store: EvidenceStore,
+    path: Path,
+    key: Path,
+    *,
+    exported: str,
+    by: str,
+    redacted: bool = False,
+    new_key: bool = False,
 ) -> Exported:
     """Write everything in the store as a signed bundle; all or nothing.
 
     Args:
         path: of the bundle; `.tar` makes one file of it.
-        key: file with the private key.
+        key: file with the private key; with `new_key` it is made when it is not there.
         exported: time as ISO 8601.
         by: who exports it.
         redacted: withhold host names, addresses, serials and device ids, also in the raw outputs.
@@ -59,6 +68,8 @@ def export_bundle(
     Raises:
         InvalidInput: when there is nothing to export, evidence was altered, or the path is taken.
     """
+    if new_key:
+        create_key(key)
     private = load_private_key(key)
     faults = store.find_faults()
     if faults:
@@ -96,7 +107,7 @@ def export_bundle(
         writer.discard()
         raise
     withheld = redactor.counts if redactor else {}
-    return Exported(path, len(records), records[-1].id, fingerprint(public), withheld, left_out)
+    return Exported(path, len(records), records[-1].id, fingerprint(public), withheld, left_out, public_pem(public))
 
 
 def _add_raw(writer: BundleWriter, store: EvidenceStore, record: Record, redactor: Redactor | None) -> int:

@@ -199,17 +199,20 @@ def export(
     """
     opened = open_store(store)
     from clusterwright.app.bundling import export_bundle
-    from clusterwright.files.signing import create_key, load_public_key, public_pem
 
     try:
-        if key is None:
-            key = store_path(store) / KEY
-            create_key(key)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        done = export_bundle(opened, path, key, exported=now, by=by or _user(), redacted=redact)
+        done = export_bundle(
+            opened,
+            path,
+            key or store_path(store) / KEY,
+            exported=now,
+            by=by or _user(),
+            redacted=redact,
+            new_key=key is None,
+        )
     finally:
         opened.close()
-    pem = public_pem(load_public_key(key))
     if output is Format.json:
         say_json(
             {
@@ -217,7 +220,7 @@ def export(
                 "records": done.records,
                 "head": done.head,
                 "signer": done.signer,
-                "public_key": pem,
+                "public_key": done.public_key,
                 "withheld": done.withheld,
                 "left_out": done.left_out,
             }
@@ -228,7 +231,7 @@ def export(
         kinds = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in done.withheld.items())
         left = f"; {done.left_out} raw outputs left out" if done.left_out else ""
         say(f"withheld: {kinds or 'nothing was found to withhold'}{left}")
-    say(f"signed by {done.signer}; its public key, for those who verify:\n{pem}")
+    say(f"signed by {done.signer}; its public key, for those who verify:\n{done.public_key}")
 
 
 @evidence.command("verify")
