@@ -114,5 +114,5 @@ ENGINE_START: Final = re.compile(r"Initializing an? (?:V1 )?LLM engine|vLLM API 
 OVERRIDE: Final = re.compile(r"Overriding num_gpu_blocks=(\d+) with num_gpu_blocks_override=(\d+)")
 CONCURRENCY: Final = re.compile(r"Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x")
 WORKER: Final = re.compile(
-    r"\((?P<a>(?:VllmWorker|Worker|EngineCore|RayWorkerWrapper)[\w ]*?)(?:,? pid=\d+)?\)|\bTP(?P<b>\d+)\]"
+    r"\((?P<a>(?:VllmWorker|Worker|EngineCore|RayWorkerWrapper)[\w =]*?)(?:,? pid=\d+)?\)|\bTP(?P<b>\d+)\]"
 )

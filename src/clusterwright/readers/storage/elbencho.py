@@ -5,17 +5,16 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.observations import Run, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line, Source
-from clusterwright.readers.fields import text as plain_text
-from clusterwright.readers.json_streams import load_documents
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 from clusterwright.readers.sizes import read_size
+from clusterwright.readers.storage import elbencho_json
 from clusterwright.readers.storage.elbencho_phases import observe_latency, observe_result, say_small_files
 
 _HEADER: Final = re.compile(r"\s*OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE")
@@ -38,7 +37,7 @@ def recognise(head: Head) -> int:
     """Sure by the table's header or the columns of its CSV."""
     if _HEADER.search(head.text):
         return 100
-    return 98 if _is_csv(head.text) or _is_json(head.text) else 0
+    return 98 if _is_csv(head.text) or elbencho_json.is_json(head.text) else 0
 
 
 def _is_csv(text: str) -> bool:
@@ -46,16 +45,12 @@ def _is_csv(text: str) -> bool:
     return "operation" in first and "time ms [last]" in first and "," in first
 
 
-def _is_json(text: str) -> bool:
-    return text.lstrip().startswith("{") and '"operation"' in text and '"time ms [last]"' in text
-
-
 def read(source: Source) -> Sequence[Run]:
     """The runs of the file."""
+    if elbencho_json.is_json(source.head):
+        return elbencho_json.read_documents(source.text())
     if _is_csv(source.head):
         return _read_csv(source.lines(prefixes=False))
-    if _is_json(source.head):
-        return _read_json(source.text())
     reader = _Reader()
     for line in source.lines():
         reader.take(line)
@@ -183,19 +178,8 @@ def _read_csv(lines: Iterable[Line]) -> list[Run]:
     return runs
 
 
-def _read_json(whole: str) -> list[Run]:
-    runs = []
-    for document, line in load_documents(whole):
-        if isinstance(document.value, dict):
-            fields: dict[str, Any] = document.value
-            runs.append(_phase_run({str(k).lower(): plain_text(v) for k, v in fields.items()}, line))
-    if not runs:
-        raise Refused("JSON without a phase of elbencho")
-    return runs
-
-
 def _phase_run(cells: dict[str, str], number: int) -> Run:
-    """One row of CSV or one JSON object: one phase."""
+    """One row of CSV: one phase."""
     builder = RunBuilder("elbencho")
     phase = cells.get("operation", "").strip()
     for column, name in _COLUMNS.items():

@@ -26,7 +26,9 @@ _COUNTS: Final = {
     "total files": "files", "total dirs": "dirs", "total entries": "entries", "total objects": "objects",
     "total ops": "ops", "entries": "entries",
 }  # fmt: skip
-_DURATION: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?(?:(\d+)us)?")
+_DURATION: Final = re.compile(
+    r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?(?:(\d+(?:\.\d+)?)us)?"
+)
 #: Below this mean file size files per second say what the storage does, and MiB/s does not.
 _SMALL_FILE: Final = 1024 * 1024
 

@@ -5,6 +5,7 @@ Source: ior `ior-output.c`. Results of a test are lists of lists in some version
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -49,10 +50,13 @@ def _read(document: dict[str, Any], line: int) -> Run:
     rows = 0
     for test in objects(document.get("tests")):
         _options(builder, get(test, "Options"))
-        for index, row in enumerate(_flat(test.get("Results"))):
-            rows += _observe(builder, row, _KEYS, str(row.get("access", "")), str(index), line)
+        seen: Counter[str] = Counter()
+        for row in _flat(test.get("Results")):
+            access = text(row.get("access"))
+            rows += _observe(builder, row, _KEYS, access, str(seen[access]), line)
+            seen[access] += 1
     for row in _flat(document.get("summary")):
-        rows += _observe(builder, row, _SUMMARY, str(row.get("operation", "")), "", line)
+        rows += _observe(builder, row, _SUMMARY, text(row.get("operation")), "", line)
     if ended := text(document.get("Finished")):
         builder.condition("ended", ended)
     else:

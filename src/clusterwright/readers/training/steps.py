@@ -152,7 +152,8 @@ class Steps:
         for step, seconds in slow[:_NAMED]:
             kind = "slow-start" if step.starting else "slow-step"
             message = f"iteration {step.iteration} took {seconds:.4g} s, {seconds / middle - 1:.0%} above the median"
-            self._builder.notice(kind, f"{message} of {middle:.4g} s", Weight.WARNING, step.line)
+            weight = Weight.INFO if step.starting else Weight.WARNING
+            self._builder.notice(kind, f"{message} of {middle:.4g} s", weight, step.line)
         if len(slow) > _NAMED:
             self._builder.notice("slow-steps", f"{len(slow)} of {len(timed)} steps are slow", Weight.WARNING)
 
