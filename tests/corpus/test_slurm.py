@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from builders.corpus import Expectation, check_corpus, values
+import pytest
+
+from builders.corpus import FOLDER, Expectation, check_corpus, values
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.observations import Lack, NoValue, Outcome, Run, Transcript
 
@@ -539,5 +541,6 @@ EXPECTATIONS: Final[dict[str, Expectation]] = {
 }
 
 
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="the public operator files are not beside this clone")
 def test_every_file_of_slurm_gives_its_conclusion() -> None:
-    check_corpus(EXPECTATIONS, *KINDS)
+    assert check_corpus(EXPECTATIONS, *KINDS) > 0

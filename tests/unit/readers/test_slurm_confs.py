@@ -80,6 +80,12 @@ def test_gpus_that_accounting_does_not_track_are_named():
     assert "gpu-hours-not-recorded" in codes(run)
 
 
+def test_a_part_of_a_configuration_says_nothing_about_accounting():
+    run = conf("NodeName=n[1-2] Gres=gpu:8 RealMemory=1000\nPartitionName=p Nodes=n[1-2]\n")
+    assert run.condition("gpus_configured") == 16.0
+    assert "gpu-hours-not-recorded" not in codes(run)
+
+
 def test_no_gres_means_that_slurm_counts_none():
     run = conf(
         "ClusterName=c\nSlurmctldHost=h\nSelectType=select/linear\nNodeName=n[1-2] CPUs=4\nPartitionName=p Nodes=ALL\n"

@@ -94,6 +94,28 @@ def test_logs_of_other_programs_are_not_claimed():
     assert not [kind for score, kind in rank_kinds(text) if kind == "slurm-log" and score >= 50]
 
 
+def test_a_daemon_in_the_foreground_is_recognised():
+    text = (
+        "slurmd: error: Node configuration differs from hardware: CPUs=48:96(hw)\n"
+        "slurmd: error: Waiting for gres.conf file /dev/nvidia0\n"
+        "slurmd: fatal: can't stat gres.conf file /dev/nvidia0: No such file or directory\n"
+    )
+    transcript = read_output([text.encode()])
+    assert transcript.kind == "slurm-log"
+    assert {"hardware-differs", "device-missing"} <= codes(transcript.runs[0])
+    assert transcript.runs[0].condition("daemon") == "slurmd"
+
+
+def test_a_count_of_gpus_in_either_wording_names_the_node():
+    run = log(
+        "[2024-03-01T12:00:00.000] error: gres/gpu: count too low (0 < 8) on node gpu01\n"
+        "[2024-03-01T12:00:01.000] error: Setting node gpu02 state to DRAIN with reason:gres/gpu count reported lower "
+        "than configured (7 < 8)\n"
+    )
+    assert values(run, "gpus_reported", node="gpu01") == [0.0]
+    assert values(run, "gpus_reported", node="gpu02") == [7.0]
+
+
 def test_many_nodes_stay_within_a_bound():
     text = "".join(f"[2025-01-01T00:00:00.1] error: Node n{i} unexpectedly rebooted\n" for i in range(20_100))
     run = log(text)

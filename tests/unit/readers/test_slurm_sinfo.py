@@ -161,6 +161,15 @@ def test_names_and_states_with_commas_are_recognised():
     assert transcript.runs[0].condition("nodes_listed") == 3.0
 
 
+def test_an_empty_partition_is_no_damage():
+    run = read(
+        "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
+        "gpu*         up 7-00:00:00      2   idle gpu[01-02]\n"
+        "debug        up    1:00:00      0    n/a \n"
+    )
+    assert (run.rejected, run.condition("nodes_listed")) == (0, 2.0)
+
+
 def test_a_listing_without_rows_is_refused():
     transcript = read_output([b"PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"])
     assert transcript.outcome is Outcome.REFUSED

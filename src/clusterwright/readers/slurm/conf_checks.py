@@ -44,16 +44,17 @@ def _check_gpus(run: RunBuilder, declared: Declared, settings: Mapping[str, str]
     tracked = settings.get("accountingstoragetres", "")
     stored = settings.get("accountingstoragetype", "accounting_storage/none")
     types = {part.strip() for part in settings.get("grestypes", "").split(",")}
-    if gpus and "gres/gpu" not in tracked:
+    whole_file = bool({"clustername", "slurmctldhost", "controlmachine", "accountingstoragetype"} & settings.keys())
+    if gpus and "gres/gpu" not in tracked and whole_file:
         run.notice(
             "gpu-hours-not-recorded",
             f"{gpus} GPUs are configured but AccountingStorageTRES has no gres/gpu: GPU hours are not recorded",
         )
-    elif gpus and stored.endswith("/none"):
+    elif gpus and whole_file and stored.endswith("/none"):
         run.notice("nothing-recorded", f"{gpus} GPUs are configured and accounting is off: no usage is recorded")
     if gpus and settings.get("grestypes") is not None and "gpu" not in types:
         run.notice("gres-type-missing", "nodes have Gres=gpu but GresTypes does not name gpu", Weight.ERROR)
-    if not gpus and not declared.unknown:
+    if not gpus and whole_file and not declared.unknown:
         whole = settings.get("selecttype", "").endswith("linear")
         run.notice(
             "no-gpus-declared",

@@ -40,7 +40,10 @@ _JOB: Final = r"(?:JobId=|job )(?P<job>[\d_]{1,20})"
 _LESS: Final = r"\((?P<a>\d{1,9}) < (?P<b>\d{1,9})\)"
 _FAILED: Final = r"(?:failed|exit status|returned error|status=)"
 _LOW_CPUS: Final = rf"Node {_NODE} has low (?:socket\*core\*thread|cpu) count {_LESS}"
-_FEWER_GPUS: Final = rf"(?:[Nn]ode {_NODE}.{{0,80}})?gres/gpu count (?:reported lower than configured|too low) {_LESS}"
+_FEWER_GPUS: Final = (
+    rf"(?:[Nn]ode {_NODE}.{{0,80}})?gres/gpu:? count (?:reported lower than configured|too low) {_LESS}"
+    rf"(?: on node {_OTHER})?"
+)
 _DRAINED: Final = (
     rf"Setting node {_NODE} state to (?:DRAIN|INVAL)|drain_nodes: node {_NODES} state set to DRAIN"
     rf"|update_node: node {_OTHER} state set to DRAIN"
@@ -71,11 +74,21 @@ EVENTS: Final = (
     _event("low-cpus", " count (", _LOW_CPUS, "reports fewer processors than configured"),
     _event("low-disk", "tmp_disk size", rf"Node {_NODE} has low tmp_disk size {_LESS}",
            "reports a smaller temporary disk than configured"),
-    _event("fewer-gpus", "gres/gpu count", _FEWER_GPUS, "found fewer GPUs than configured", _ERROR),
+    _event("fewer-gpus", "gres/gpu", _FEWER_GPUS, "found fewer GPUs than configured", _ERROR),
     _event("node-drained", "state", _DRAINED, "was drained"),
     _event("node-down", "DOWN", _DOWN, "was set down", _ERROR),
     _event("node-not-responding", "not responding", rf"Nodes? {_NODES} not responding",
            "does not answer the controller"),
+    _event("node-responds", "now responding", rf"Nodes? {_NODES} now responding", "answers again", _INFO),
+    _event("launch-failed", "node(s)=", rf"error running {_JOB} on node\(s\)={_NODE}", "could not start a job", _ERROR),
+    _event("slow-completion", "completion process took", rf"{_JOB} completion process took (?P<a>\d{{1,9}}) seconds",
+           "a job's nodes were long in completing"),
+    _event("hardware-differs", "differs from hardware", r"Node configuration differs from hardware: (?P<a>.{1,300})",
+           "the configured processors differ from the hardware"),
+    _event("device-missing", "gres.conf file", r"gres\.conf file (?P<file>\S{1,300})",
+           "a device of gres.conf does not exist: GPUs are missing or the driver is not loaded", _ERROR),
+    _event("node-name-unknown", "NodeName", r"Unable to determine this slurmd's NodeName",
+           "slurmd does not find its node in slurm.conf", _ERROR),
     _event("node-rebooted", "unexpectedly rebooted", rf"Node {_NODE} unexpectedly rebooted",
            "rebooted while it held jobs", _ERROR),
     _event("node-returned", "returned to service", rf"[Nn]ode {_NODE} returned to service",

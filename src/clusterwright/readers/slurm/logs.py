@@ -88,6 +88,9 @@ def recognise(head: Head) -> int:
     named = sum(bool(_SYSLOG.match(line[:_LONGEST]) or _FOREGROUND.match(line)) for line in lines)
     if named * 10 >= len(lines) * 5 and named:
         return 92
+    leveled = [line for line in lines if _LEVEL.match(line)]
+    if len(leveled) * 10 >= len(lines) * 5 and any(_is_own(line) for line in leveled):
+        return 55  # in the foreground: the name of the daemon was taken for a host's
     bracketed = [match["rest"] for line in lines if (match := _BRACKET.match(line[:_LONGEST]))]
     if len(bracketed) * 10 < len(lines) * 5 or not bracketed:
         return 0

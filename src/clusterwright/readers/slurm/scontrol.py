@@ -42,7 +42,7 @@ _JOB_FACTS: Final = {
     "ExitCode": "exit", "Restarts": "restarts", "Dependency": "dependency", "BatchHost": "batch_host",
     "Priority": "priority", "ArrayJobId": "array_job", "ArrayTaskId": "array_tasks",
     "ArrayTaskThrottle": "array_throttle", "ReqTRES": "req_tres", "AllocTRES": "alloc_tres",
-    "AdminComment": "comment", "TresPerNode": "gres_per_node", "Reservation": "reservation",
+    "AdminComment": "comment", "Gres": "gres_per_node", "TresPerNode": "gres_per_node", "Reservation": "reservation",
 }  # fmt: skip
 _PARTITION: Final = {
     "State": ("partition_state", "text"), "Nodes": ("node_list", "text"), "TotalNodes": ("partition_nodes", "count"),
@@ -142,6 +142,9 @@ def _add_job(record: Record, jobs: Jobs, hosts: Hosts, run: RunBuilder) -> None:
         run.reject(record.line, job, "no job id")
         return
     facts = {key: values[name] for name, key in _JOB_FACTS.items() if name in values}
+    low, dash, high = facts.get("nodes", "").partition("-")
+    if dash and low == high:  # a request of so many nodes at least and at most
+        facts["nodes"] = low
     if "UserId" in values:
         facts["user"] = values["UserId"].partition("(")[0]
     if "TRES" in values:

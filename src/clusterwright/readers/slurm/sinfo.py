@@ -47,7 +47,7 @@ _FACTS: Final = {
     "USER": "reason_user", "VERSION": "version", "AVAIL_FEATURES": "features", "RESERVATION": "reservation",
 }  # fmt: skip
 _CHECKS: Final = {
-    "STATE": lambda cell: read_node_state(cell) is not None or cell.endswith("+"),
+    "STATE": lambda cell: read_node_state(cell) is not None or cell.endswith("+") or cell == "n/a",
     "NODES": lambda cell: not isinstance(read_count(cell), NoValue) or cell.endswith("+"),
     "TIMESTAMP": lambda cell: is_time(cell) or cell == "Unknown",
     "CPUS(A/I/O/T)": lambda cell: cell.count("/") == 3,
