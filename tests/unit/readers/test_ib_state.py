@@ -263,6 +263,23 @@ def test_a_switch_fault_is_not_an_empty_cell():
     assert "row of fan status" in gone.missing
 
 
+def test_short_listings_are_read():
+    nodes = only_run(
+        'Ca\t: 0x0c42a10300a1b2c0 ports 1 "node-a mlx5_0"\nSwitch\t: 0xfc6a1c0300000010 ports 65 "leaf-01" base\n'
+    )
+    assert (nodes.condition("adapters"), nodes.condition("switches")) == (1, 1)
+    devices = only_run(
+        "    device          \t   node GUID\n    ------          \t--------\n    mlx5_0          \t0c42a10300a1b2c0\n"
+    )
+    assert values(devices, "node_guid", device="mlx5_0") == ["0x0c42a10300a1b2c0"]
+    port = only_run(
+        "# Port info: Lid 2 port 7\nLinkState:.......................Active\nPhysLinkState:...................LinkUp\n"
+        "LinkWidthActive:.................4X\nLinkSpeedActive:.................10.0 Gbps\n"
+        "LinkSpeedExtActive:..............106.25 Gbps\n"
+    )
+    assert (values(port, "port_state", device="lid 2", port="7"), gbps(port)) == (["Active"], [400])
+
+
 def test_gathered_guids_belong_to_their_hosts():
     run = only_run("VM_hostname vm-1\n0c42a10300a1b2c0\nVM_hostname vm-2\n0c42a10300a1b3c0\n")
     assert values(run, "port_guid", node="vm-2") == ["0x0c42a10300a1b3c0"]

@@ -336,6 +336,32 @@ def test_hosts_that_prefix_their_lines_are_read_apart():
     assert len(read(text).runs) == 2
 
 
+def test_the_first_layout_counts_time_in_milliseconds():
+    text = (
+        "#   Rank  0 on     node-a device  0 [0x06] Tesla V100-SXM2-16GB\n"
+        "#   Rank  1 on     node-a device  1 [0x07] Tesla V100-SXM2-16GB\n"
+        "#                                                 out-of-place                    in-place\n"
+        "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res\n"
+        "    10485760       2621440   float     sum    0.524  20.00  20.00    0e+00    0.524  20.00  20.00    0e+00\n"
+        " Out of bounds values : 0 OK\n Avg bus bandwidth    : 20\n"
+    )
+    run = only_run(text)
+    assert (numbers(run, "time", "µs"), numbers(run, "busbw", "GB/s")) == ([524.0, 524.0], [20.0, 20.0])
+    assert (run.condition("ranks"), run.condition("correctness")) == (2, "right")
+    assert "row-contradicts" not in codes(run)
+
+
+@pytest.mark.parametrize("stamp", ["2026-03-01T10:00:00.123456789Z ", "2026-03-01T10:00:00.1Z stdout F "])
+def test_time_stamps_before_lines_are_passed_over(stamp):
+    text = "".join(f"{stamp}{line}\n" for line in (HEADER + ROW + FOOTER).splitlines())
+    assert numbers(only_run(text), "busbw", "GB/s") == [90.0, 90.0]
+
+
+def test_a_table_with_bars_is_read():
+    bars = "\n".join("| " + " | ".join(line.lstrip("#").split()) + " |" for line in (HEADER + ROW).splitlines())
+    assert numbers(only_run(bars + "\n" + FOOTER), "busbw", "GB/s") == [90.0, 90.0]
+
+
 def test_lines_labelled_by_srun_are_read():
     text = "".join(f"0: {line}\n" for line in (HEADER + ROW + FOOTER).splitlines())
     assert numbers(only_run(text), "busbw", "GB/s") == [90.0, 90.0]

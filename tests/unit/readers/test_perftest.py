@@ -148,6 +148,12 @@ def test_an_unknown_column_is_refused_by_name():
     assert "Wobble" in refusal.found
 
 
+def test_repeated_rows_of_one_size_are_numbered():
+    row = next(line for line in PLAIN.splitlines() if line.startswith(" 65536"))
+    run = only_run(PLAIN.replace(row, f"{row}\n{row}"))
+    assert [dict(o.subject).get("repeat") for o in run.observations if o.name == "bandwidth_average"] == [None, "2"]
+
+
 def test_tagged_tests_of_several_ranks_stay_apart():
     lines = PLAIN.splitlines()
     text = "".join(f"[1,{rank}]<stdout>:{line}\n" for line in lines for rank in (0, 1))

@@ -11,10 +11,10 @@ from typing import Final
 from clusterwright.lib.pci import pci_address
 
 _LINE: Final = re.compile(
-    r"[\s#>]*Rank +(?P<rank>\d{1,7}) +(?:Group +(?P<group>\d{1,7}) +)?Pid +(?P<pid>\d+) +on +(?P<node>\S+)"
+    r"[\s#>]*Rank +(?P<rank>\d{1,7}) +(?:Group +(?P<group>\d{1,7}) +)?(?:Pid +\d+ +)?on +(?P<node>\S+)"
     r" +device +(?P<device>\d{1,4}) +\[(?P<bus>[^\]]{1,32})\](?P<name>.*)"
 )
-_START: Final = re.compile(r"[\s#>]*Rank +\d{1,7} +(?:Group|Pid)\b")
+_START: Final = re.compile(r"[\s#>]*Rank +\d{1,7} +(?:Group|Pid|on)\b")
 #: Names by which a driver says that it does not know the product.
 UNNAMED: Final = frozenset({"", "NVIDIA Graphics Device", "Graphics Device", "AMD Radeon Graphics", "Device"})
 

@@ -9,8 +9,10 @@ from clusterwright.readers.collectives.programs import program_in
 from clusterwright.readers.collectives.structured import holds_json
 from clusterwright.readers.readers import Head
 
-_TABLE: Final = re.compile(r"^[ \t#>|\[\],\w<:]{0,60}\bsize[ \t#].{0,80}\btime[ \t].{0,40}\bbusbw\b", re.MULTILINE)
-_PARAMETERS: Final = re.compile(r"^[ \t#>|\w\[\],<:]{0,60}nThreads? +\d+ +nGpus +\d+ +minBytes\b", re.MULTILINE)
+_TABLE: Final = re.compile(
+    r"^[ \t#>|\[\],\w<:.+-]{0,60}\b(?:size|bytes)[ \t#].{0,80}\btime[ \t].{0,40}\bbusbw\b", re.MULTILINE
+)
+_PARAMETERS: Final = re.compile(r"^[ \t#>|\w\[\],<:.+-]{0,60}nThreads? +\d+ +nGpus +\d+ +minBytes\b", re.MULTILINE)
 _BANNER: Final = re.compile(r"\b[nr]ccl-tests(?: version|: Version)|Collective test (?:starting|concluded): *\w+_perf")
 _FOOTER: Final = re.compile(r"Out of bounds values *:|Avg bus bandwidth *:")
 _ROW: Final = re.compile(

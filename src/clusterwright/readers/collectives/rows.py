@@ -26,7 +26,9 @@ _UNITS: Final = {
     "i_p99": "µs",
     "i_cv%": "%",
 }
-_SAME: Final = {"wrong": "wrong", "#wrong": "wrong", "error": "error", "cputime": "time", "#": ""}
+_SAME: Final = {"#wrong": "wrong", "cputime": "time"}
+#: The first layout (versions before 2.0.1), whose time is in milliseconds: other names for the same columns.
+_FIRST: Final = {"bytes": "size", "N": "count", "op": "redop", "res": "error"}
 _KNOWN: Final = frozenset({*_TEXTS, *_UNITS, "wrong", "error", "timestamp"})
 _INTEGER: Final = re.compile(r"\d{1,20}")
 _GROUPED: Final = re.compile(r"\d{1,20}(?:_\d{1,20}){1,8}")
@@ -43,7 +45,7 @@ class Layout:
     """Columns of a table in order; the second half of a pair of equal names is in place."""
 
     columns: tuple[str, ...]
-    units: bool = True
+    time_unit: str = "µs"
 
     @property
     def halves(self) -> int:
@@ -83,10 +85,12 @@ def parse_header(text: str) -> Layout | None:
     if "busbw" not in text or "time" not in text:
         return None
     words = [_SAME.get(word, word) for word in text.replace("#wrong", " wrong").replace("#", " ").split()]
-    words = [word for word in words if word and word != "|"]
-    if not words or words[0] != "size" or not 1 <= words.count("busbw") <= 2:
+    first = words[:1] == ["bytes"]
+    if first:
+        words = [_FIRST.get(word, word) for word in words]
+    if words[:1] != ["size"] or not 1 <= words.count("busbw") <= 2:
         return None
-    return Layout(tuple(words))
+    return Layout(tuple(words), "ms" if first else "µs")
 
 
 def unknown_columns(layout: Layout) -> tuple[str, ...]:
@@ -137,7 +141,7 @@ def parse_row(layout: Layout | None, text: str, line: int) -> Row | str:
     if missing:
         what = "cut or torn: " if missing > 0 else "too many fields: "
         return f"{what}{len(words)} of {len(columns)} fields"
-    return _build(columns, words, line)
+    return _build(columns, words, line, layout.time_unit)
 
 
 def _parse_bare(words: list[str], line: int) -> Row | str:
@@ -170,7 +174,7 @@ def agrees(row: Row, half: Half) -> bool:
     return any(abs(speed - algbw) <= 0.02 + 0.02 * speed for speed in expected)
 
 
-def _build(columns: list[str], words: list[str], line: int) -> Row | str:
+def _build(columns: list[str], words: list[str], line: int, time_unit: str = "µs") -> Row | str:
     cells: dict[str, list[str]] = {}
     for name, word in zip(columns, words, strict=True):
         cells.setdefault(name, []).append(word)
@@ -185,7 +189,7 @@ def _build(columns: list[str], words: list[str], line: int) -> Row | str:
         return "its type is no name"
     halves = {}
     for index, place in enumerate(("out", "in")[: columns.count("busbw")]):
-        half = _read_half(cells, index)
+        half = _read_half(cells, index, time_unit)
         if isinstance(half, str):
             return half
         halves[place] = half
@@ -211,13 +215,13 @@ def _read_size(word: str) -> tuple[int | None, str]:
     return None, ""
 
 
-def _read_half(cells: dict[str, list[str]], index: int) -> Half | str:
+def _read_half(cells: dict[str, list[str]], index: int, time_unit: str) -> Half | str:
     half = Half()
     for name, words in cells.items():
         if name in _TEXTS or name == "timestamp" or index >= len(words):
             continue
         word = words[index]
-        unit = _UNITS.get(name)
+        unit = time_unit if name == "time" else _UNITS.get(name)
         value: Value
         if unit is not None:
             value = read_quantity(word, unit)

@@ -33,7 +33,10 @@ _REPEATABLE: Final = frozenset({"ranks", "rows"})
 MOST_RUNS: Final = 2_000
 _MOST_PREFIXES: Final = 4_096
 
-_LABEL: Final = re.compile(r"\s*(?:\[\d+,\d+\]<std\w{3,4}>:? ?|\[\d{1,5}\] ?(?=\s|\S+:\d+:\d+ |[#\d]))")
+_LABEL: Final = re.compile(
+    r"\s*(?:\[\d+,\d+\]<std\w{3,4}>:? ?|\[\d{1,5}\] ?(?=\s|\S+:\d+:\d+ |[#\d])"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?)"
+)
 _PARAMETERS: Final = re.compile(r"nThreads? +\d+ +nGpus +\d+ +minBytes\b")
 _PAIR: Final = re.compile(r"([A-Za-z][A-Za-z ]{1,24}?):? +(-?\d[^\s]*)")
 _BOUNDS: Final = re.compile(r"Out of bounds values *: *(\S{1,40}) *(\w{0,12})")
@@ -65,6 +68,10 @@ _LEFT_OUT: Final = frozenset(
 )
 
 
+#: What a line of the tool itself, apart from ranks and rows, has at least one of; a quick look before patterns.
+_FRAME_WORDS: Final = ("Out of", "Avg bus", "Collective test", "-tests", "minBytes", "Using devices", "busbw")
+
+
 def read_tables(lines: Iterable[Line]) -> list[Record]:
     """Every run that left a trace, in the order of their first lines."""
     readers: dict[str, _Reader] = {}
@@ -82,8 +89,8 @@ def read_tables(lines: Iterable[Line]) -> list[Record]:
 
 def is_elision(text: str) -> bool:
     """Whether a line says that somebody left lines out: `...`, `[...]`, `<snip>`."""
-    core = text.strip("[](){}<>*#|- \t").lower()
-    return bool(core) and (core in _LEFT_OUT or (len(core) < 12 and set(core) <= {*_DOTS, " "}))
+    core = text[:80].strip("[](){}<>*#|- \t").lower()
+    return 0 < len(core) < 30 and (core in _LEFT_OUT or (len(core) < 12 and set(core) <= {*_DOTS, " "}))
 
 
 def _is_run(record: Record) -> bool:
@@ -106,8 +113,10 @@ class _Reader:
 
     def feed(self, number: int, text: str) -> None:
         """Take the next line."""
-        label = _LABEL.match(text)
+        label = _LABEL.match(text) if text.lstrip()[:1] in ("[", "1", "2") else None
         text = text[label.end() :] if label else text
+        if text.count("|") > 4:
+            text = text.replace("|", " ")
         if not text.strip(" \t#>|"):
             return
         self._last_line = number
@@ -150,8 +159,10 @@ class _Reader:
 
     def _take_frame(self, number: int, text: str) -> bool:
         """Lines of the tool itself, apart from rows."""
-        if starts_rank(text):
+        if "Rank" in text and starts_rank(text):
             self._take_rank(number, text)
+        elif not any(word in text for word in _FRAME_WORDS):
+            return False
         elif (match := _BOUNDS.search(text)) is not None:
             self._enter("bounds").bounds = (number, match[1], match[2])
         elif (match := _AVERAGE.search(text)) is not None:
@@ -222,10 +233,10 @@ class _Reader:
             self._enter("rows").reject(number, text, "NCCL's own log was written into this row")
         if "NCCL WARN" in text:
             record.warn(number, text)
-        network = _NETWORK.search(text)
+        network = _NETWORK.search(text) if "Using network" in text else None
         if network is not None:
             record.transport = network[1]
-        ranks = _NRANKS.search(text)
+        ranks = _NRANKS.search(text) if "nranks" in text else None
         if ranks is not None:
             record.declared_ranks.setdefault("nranks in NCCL's log", int(ranks[1]))
         self._take_versions(text)
@@ -239,12 +250,16 @@ class _Reader:
             record.fail(number, text)
             return
         self._take_versions(text)
-        program = program_in(text)
+        program = program_in(text) if "_perf" in text else None
         if program is not None and _is_command(text):
             self._take_command(text, program, "the command")
-        elif (match := re.search(r"\bnccl\S{0,60} .{0,120}?-t +(\w{4,20})\b", text)) and match[1] in OPERATIONS:
+        elif (
+            " -t " in text
+            and (match := re.search(r"\bnccl\S{0,60} .{0,120}?-t +(\w{4,20})\b", text))
+            and match[1] in OPERATIONS
+        ):
             self._take_command(text, match[1], "the command")
-        tasks = _TASKS.search(text)
+        tasks = _TASKS.search(text) if "-n" in text or "SLURM_N" in text else None
         if tasks is not None:
             self._aside().declared_ranks.setdefault("number of tasks at launch", int(tasks[1]))
 
@@ -257,6 +272,8 @@ class _Reader:
         record.settings.update(_SWITCHES.findall(text))
 
     def _take_versions(self, text: str) -> None:
+        if "version" not in text and "Hostname" not in text:
+            return
         for name, pattern in _VERSIONS:
             match = pattern.search(text)
             if match is not None:

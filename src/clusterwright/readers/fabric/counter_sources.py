@@ -10,9 +10,8 @@ from typing import Final
 from clusterwright.readers.cleaning import Line
 from clusterwright.readers.fabric.adapters import Adapter, Port
 
-#: Most ports and counters in one output.
+#: Most ports in one output.
 MOST_PORTS: Final = 100_000
-MOST_COUNTERS: Final = 500_000
 
 _BLOCK: Final = re.compile(r"^# Port (?P<kind>extended )?counters: Lid (?P<lid>\d{1,6}) port (?P<port>\d{1,5}|ALL)\b")
 _DOTTED: Final = re.compile(r"^(?P<name>[A-Za-z][A-Za-z0-9]{1,48}):\.{0,60}(?P<value>\S{0,40})\s*$")

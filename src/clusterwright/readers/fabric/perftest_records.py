@@ -120,7 +120,7 @@ class _Follower:
     def feed(self, number: int, text: str) -> None:
         """Take the next line."""
         record = self._record
-        title = TITLE.match(text)
+        title = TITLE.match(text) if " Test" in text else None
         if title is not None:
             if record.title_line or record.columns:
                 record = self._begin()
@@ -161,8 +161,10 @@ class _Follower:
 
     def _take_other(self, number: int, text: str) -> None:
         record = self._record
-        address, gid = _ADDRESS.match(text), _GID.match(text)
-        command = next(reversed(list(islice(COMMAND.finditer(text), 20))), None)
+        address = _ADDRESS.match(text) if " address: " in text else None
+        gid = _GID.match(text) if "GID:" in text else None
+        named = "_bw" in text or "_lat" in text
+        command = next(reversed(list(islice(COMMAND.finditer(text), 20))), None) if named else None
         if address is not None:
             record.addresses.setdefault(address[1], address[2].strip())
         elif gid is not None and record.addresses:
@@ -179,7 +181,7 @@ class _Follower:
             commands.append((command["test"], text[command.end() : command.end() + 400]))
             del commands[:-_MOST_KEPT]
         elif not self._take_gpu(text):
-            pairs = [(match["key"], match["value"]) for match in _PAIR.finditer(text)]
+            pairs = [(match["key"], match["value"]) for match in _PAIR.finditer(text)] if ": " in text else []
             if pairs:
                 record.settings.update({key: value for key, value in pairs if key not in record.settings})
             elif _FAILURE.search(text) is not None and len(record.failures) < _MOST_KEPT:

@@ -7,6 +7,7 @@ gpu, role, loopback, peak_measured, command.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Final
 
 from clusterwright.lib.pci import pci_address
@@ -97,10 +98,14 @@ def _cut(text: str) -> NoValue:
 
 
 def _add_rows(run: RunBuilder, record: PerfRecord) -> None:
+    repeats: Counter[tuple[int, str]] = Counter()
     for row in record.rows:
         subject = [("size", str(row.size))]
         if row.level:
             subject.append(("service_level", row.level))
+        repeats[row.size, row.level] += 1
+        if repeats[row.size, row.level] > 1:
+            subject.append(("repeat", str(repeats[row.size, row.level])))
         for name, value in row.values.items():
             run.observe(name, _peak(record, row, name, value), tuple(subject), row.line)
         if isinstance(row.iterations, float):

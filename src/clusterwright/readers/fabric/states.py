@@ -14,6 +14,7 @@ from clusterwright.readers.fabric.counter_sources import collect_sysfs, score_sy
 from clusterwright.readers.fabric.guid_lists import read_guids, score_guids
 from clusterwright.readers.fabric.interfaces import read_interfaces, score_interfaces
 from clusterwright.readers.fabric.mlxlink import read_mlxlink, score_mlxlink
+from clusterwright.readers.fabric.short_listings import read_short, score_short
 from clusterwright.readers.fabric.switch_listings import read_switch, score_switch
 from clusterwright.readers.fabric.topologies import read_topology, score_topology
 from clusterwright.readers.readers import Head, Reader
@@ -38,6 +39,7 @@ _FORMS: Final[tuple[tuple[Callable[[str], int], Read], ...]] = (
     (score_topology, read_topology),
     (score_switch, read_switch),
     (score_mlxlink, read_mlxlink),
+    (score_short, read_short),
     (score_sysfs_states, read_sysfs_states),
 )
 #: Keys that stand alone before a colon in these listings and are no host.
