@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -21,14 +21,15 @@ from clusterwright.judging.conditions import magnitude
 from clusterwright.judging.deriving import Derivation, derive
 from clusterwright.judging.meaning import meaning_of
 from clusterwright.judging.outliers import find_outliers
-from clusterwright.judging.outputs import Judged, JudgedOutput, Timed
+from clusterwright.judging.outputs import Judged, JudgedOutput, Kept, Timed
 from clusterwright.judging.placing_outputs import hosts_in_path, read_moment
 from clusterwright.judging.recording import record
 from clusterwright.judging.sites import site_of
 from clusterwright.judging.yardsticks import measure, refuse_impossible
-from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.lib.hostlists import HostlistError, expand, fold
 from clusterwright.model.documents import Document
+from clusterwright.model.evidence import Evidence
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.readers.reading import read_output
 from clusterwright.report.judgement_values import judgement_values
@@ -36,6 +37,8 @@ from clusterwright.report.judgements import render_judgement
 
 ENGINES: Final = ("slurm", "kubernetes", "local")
 _HEAD: Final = 64 * 1024
+#: What a directory holds that is a store of evidence.
+_INDEX: Final = "index.sqlite"
 
 
 @dataclass(frozen=True)
@@ -61,35 +64,46 @@ class OutputRequest:
     catalogues: Sequence[str] = ()
 
 
-def judge_outputs(request: OutputRequest, *, now: datetime | None = None) -> Judged:
-    """Judge outputs, against the claims of an architecture where one is among the paths.
+def judge_outputs(request: OutputRequest, *, kept: Sequence[Kept] = (), now: datetime | None = None) -> Judged:
+    """Judge outputs and kept evidence, against the claims of an architecture where one is among the paths.
 
     Args:
+        kept: evidence that counts beside the outputs.
         now: aware time of the judgement; the clock's when absent.
 
     Raises:
-        InvalidInput: when a path, option or the architecture cannot be read, or there is no output.
+        InvalidInput: when a path, option or the architecture cannot be read, or there is nothing to judge.
     """
     now = now or datetime.now(UTC)
     _check(request)
     files, outputs = _sort(request.paths)
-    if not outputs:
-        raise InvalidInput("no output is named: give at least one file that a tool wrote, or - for standard input")
+    if not outputs and not kept:
+        raise InvalidInput(
+            "no output is named: give at least one file that a tool wrote, - for standard input, or --evidence"
+        )
     catalogue = load_catalogue(request.catalogues)
     document = load_document(files, request.overrides) if files else None
     given = _expand(request.nodes)
     known = given or _hosts_of(document)
-    judged = tuple(
-        _judge_output(path, request, given, known, document, catalogue, now) for path in find_outputs(outputs)
-    )
-    evidence = combine([output.evidence for output in judged])
+    paths = _outside_stores(find_outputs(outputs))
+    judged = tuple(_judge_output(path, request, given, known, document, catalogue, now) for path in paths)
+    kept = [_without_repeats(k, [output.evidence for output in judged]) for k in kept]
+    evidence = combine([*(output.evidence for output in judged), *(e for k in kept for e in k.evidence)])
     groups = tuple(g for g in find_outliers(evidence) if not g.why_not)
     if document is None:
-        return Judged(judged, groups=groups)
+        return Judged(judged, groups=groups, remarks=_remarks_on(kept), kept=tuple(kept))
     plan = plan_architecture(document, catalogue)
     verdicts, coverage = judge_document(document, plan, (), evidence, now=now)
     name = document.architecture.cluster.name
-    return Judged(judged, name, verdicts, coverage, groups, tuple(_remarks(request, document, judged)))
+    remarks = (*_remarks(request, document, judged), *_remarks_on(kept))
+    return Judged(judged, name, verdicts, coverage, groups, remarks, tuple(kept))
+
+
+def _without_repeats(kept: Kept, fresh: Sequence[Evidence]) -> Kept:
+    """Kept evidence without what the outputs say again: the same bytes, read as the same, from the same engine."""
+    said = {(e.raw_digest, e.readings, e.nodes, e.engine) for e in fresh}
+    rest = (e for e in kept.evidence if (e.raw_digest, e.readings, e.nodes, e.engine) not in said)
+    return replace(kept, evidence=tuple(rest))
 
 
 def describe_judgement(judged: Judged, *, whole: bool = False, width: int = 120) -> str:
@@ -121,10 +135,19 @@ def _expand(nodes: str) -> tuple[str, ...]:
         raise InvalidInput(f'--nodes: {error}; write for example "gpu-[001-008]"') from None
 
 
+def _outside_stores(paths: Sequence[str]) -> list[str]:
+    """The paths that do not lie in a store of evidence: its files lack what their records say."""
+    folders = {folder for path in paths for folder in Path(path).parents}
+    stores = {folder for folder in folders if (folder / _INDEX).is_file()}
+    return [path for path in paths if not stores.intersection(Path(path).parents)]
+
+
 def _sort(paths: Sequence[str]) -> tuple[list[str], list[str]]:
     """(architecture files, outputs)."""
     files, outputs = list[str](), list[str]()
     for path in paths:
+        if path != STANDARD_INPUT and (Path(path) / _INDEX).is_file():
+            raise InvalidInput(Problem(Place(path), "", "is a store of evidence", f"--evidence {path}"))
         (files if _is_architecture(path) else outputs).append(path)
     return files, outputs
 
@@ -246,9 +269,13 @@ def _longest(derivation: Derivation) -> float:
     return max((magnitude(text, "duration") or 0.0 for text in texts), default=0.0)
 
 
-def _remarks(request: OutputRequest, document: Document, judged: Iterable[JudgedOutput]) -> Iterator[str]:
+def _remarks_on(kept: Sequence[Kept]) -> tuple[str, ...]:
+    return tuple(k.remark for k in kept if k.remark)
+
+
+def _remarks(request: OutputRequest, document: Document, judged: Sequence[JudgedOutput]) -> Iterator[str]:
     engines = sorted({name for name in site_of(document.architecture).engines.values() if name})
-    if not request.engine and engines:
+    if judged and not request.engine and engines:
         yield f"no output counts as measured before it is said which engine ran it: --engine {' or '.join(engines)}"
     unnamed = [o.path for o in judged if not o.evidence.nodes and o.evidence.readings]
     if unnamed:

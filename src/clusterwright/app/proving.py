@@ -18,16 +18,18 @@ from clusterwright.app.rehearsing import NAMES, clear, not_run, rehearse
 from clusterwright.files.inputs import read_source
 from clusterwright.files.locks import owned_directory
 from clusterwright.files.outputs import write_text
+from clusterwright.judging.combining import combine
+from clusterwright.judging.outputs import Kept
 from clusterwright.judging.verdicts import exit_code
 from clusterwright.lib.errors import Interrupted
 from clusterwright.model.documents import Document
-from clusterwright.model.evidence import Coverage, Outcome, Rehearsal, RehearsalOutcome, Verdict
+from clusterwright.model.evidence import Coverage, Evidence, Outcome, Rehearsal, RehearsalOutcome, Verdict
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import Plan
 from clusterwright.report.html import render_proof
 from clusterwright.report.proof_records import proof_json, proof_record
 from clusterwright.report.proof_texts import proof_summary
-from clusterwright.report.proofs import LATER_STEPS, Proof, Step, StepState, rank_assumptions
+from clusterwright.report.proofs import ACCEPT, LATER_STEPS, Proof, Step, StepState, rank_assumptions
 from clusterwright.review.reviewing import review_document
 from clusterwright.review.reviews import Review
 
@@ -63,6 +65,7 @@ class Request:
 
     Args:
         out: directory for the report; `proof/<cluster>` below the working directory if None.
+        evidence: what was measured on the cluster; without any no claim can be met.
     """
 
     files: Sequence[str]
@@ -70,6 +73,7 @@ class Request:
     catalogues: Sequence[str] = ()
     out: Path | None = None
     skip_rehearsal: bool = False
+    evidence: Sequence[Kept] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class _Run:
     began_s: float
     progress: Progress
     stop: Stop
+    evidence: tuple[Evidence, ...] = ()
     plan: Plan | None = None
     review: Review | None = None
     rehearsals: list[Rehearsal] = field(default_factory=list)
@@ -129,7 +134,8 @@ def prove(request: Request, progress: Progress) -> Proven:
         started, began_s = datetime.now(UTC), time.monotonic()
         progress.begin("load")
         document = load_document(request.files, request.overrides)
-        run = _Run(document, _digest_inputs(document, request), started, began_s, progress, stop)
+        measured = combine([record for kept in request.evidence for record in kept.evidence])
+        run = _Run(document, _digest_inputs(document, request), started, began_s, progress, stop, measured)
         run.add(Step("load", "done", _describe_document(document), time.monotonic() - began_s))
         name = document.architecture.cluster.name
         # Ranks run in other directories than this process: every path they are given is absolute.
@@ -164,9 +170,10 @@ def safe_name(name: str) -> str:
 
 
 def _digest_inputs(document: Document, request: Request) -> tuple[tuple[str, str], ...]:
-    """What the result follows from: the merged file, the program with its catalogue, catalogues of one's own."""
+    """What the result follows from: the merged file, the program with its catalogue, own catalogues, evidence."""
     own = [(f"catalogue {path}", _digest(read_source(path).text)) for path in request.catalogues]
-    return (("architecture", document.digest), ("clusterwright with its catalogue", __version__), *own)
+    kept = [(f"evidence {k.source}", _digest("\n".join(e.id for e in k.evidence))) for k in request.evidence]
+    return (("architecture", document.digest), ("clusterwright with its catalogue", __version__), *own, *kept)
 
 
 def _digest(text: str) -> str:
@@ -248,11 +255,14 @@ def _finish(run: _Run) -> None:
             run.add(Step(REHEARSAL_STEPS[name], "not run", why))
     run.verdicts, run.coverage = run.take(
         "judge",
-        lambda: judge_document(run.document, run.plan, run.rehearsals, now=datetime.now(UTC)),
+        lambda: judge_document(run.document, run.plan, run.rehearsals, run.evidence, now=datetime.now(UTC)),
         _describe_verdicts,
     )
     for name, reason in LATER_STEPS:
-        run.add(Step(name, "not run", reason))
+        if name == ACCEPT and run.evidence:
+            run.add(Step(name, "done", f"{_count(len(run.evidence), 'record')} of evidence judged"))
+        else:
+            run.add(Step(name, "not run", reason))
 
 
 def _describe_verdicts(found: tuple[tuple[Verdict, ...], Coverage]) -> tuple[StepState, str]:

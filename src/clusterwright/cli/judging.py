@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,18 +13,19 @@ from clusterwright.app.judging_outputs import (
     judge_outputs,
     values_of_judgement,
 )
+from clusterwright.app.kept_evidence import load_kept
 from clusterwright.cli.output import Format, columns, say, say_json
 
 
 def judge(
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="[ARCHITECTURE] OUTPUT...",
+            metavar="[ARCHITECTURE] [OUTPUT...]",
             help="What tools wrote: files, directories of them, or - for standard input; with an architecture file "
             "among them, its claims are judged.",
         ),
-    ],
+    ] = None,
     nodes: Annotated[
         str, typer.Option(metavar="HOSTS", help="Hosts they were taken on, where neither output nor path names them.")
     ] = "",
@@ -35,6 +37,14 @@ def judge(
         str, typer.Option(metavar="DATE", help="Day or time of outputs that print none; else the file's own time.")
     ] = "",
     kind: Annotated[str, typer.Option(metavar="KIND", help="What they are; found out for each if absent.")] = "",
+    evidence: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="A store or a bundle of evidence that counts beside the outputs."),
+    ] = None,
+    keys: Annotated[
+        list[Path] | None,
+        typer.Option("--key", metavar="FILE", help="Public key of somebody whose signature on a bundle counts."),
+    ] = None,
     whole: Annotated[bool, typer.Option("--all", help="Show every claim, notice and reading.")] = False,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Write over a value of the architecture.")
@@ -50,6 +60,9 @@ def judge(
     engine, fresh, from a whole output. What was skipped, cut, not checked or not readable is not measured, with what
     to run next; a failure counts also when a later run passes. A tool's own verdict is never used.
 
+    With --evidence, outputs may be left out: what was kept before counts as far as it is fresh, from the engine that
+    it was kept with.
+
     Without an architecture: what each output proves and does not, what it shows to be wrong, and how a collective
     compares with what its GPUs and NICs can reach.
 
@@ -57,9 +70,9 @@ def judge(
     is not met or an output shows a failure; 2 invalid input; 3 something was not measured or not read whole.
     """
     request = OutputRequest(
-        files, nodes, engine, workload, taken, kind, overrides=overrides or (), catalogues=catalogues or ()
+        files or (), nodes, engine, workload, taken, kind, overrides=overrides or (), catalogues=catalogues or ()
     )
-    judged = judge_outputs(request)
+    judged = judge_outputs(request, kept=load_kept(evidence or (), keys or ()))
     if output is Format.json:
         say_json(values_of_judgement(judged))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from clusterwright.cli.output import Format, is_terminal, note, say, say_json
 
 if TYPE_CHECKING:
     from clusterwright.app.proving import Request
+    from clusterwright.judging.outputs import Kept
     from clusterwright.report.proofs import Step
 
 
@@ -81,6 +83,14 @@ def prove(
     skip_rehearsal: Annotated[
         bool, typer.Option("--skip-rehearsal", help="Start no processes; both rehearsals count as not run.")
     ] = False,
+    evidence: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="A store or a bundle of evidence that was measured on the cluster."),
+    ] = None,
+    keys: Annotated[
+        list[Path] | None,
+        typer.Option("--key", metavar="FILE", help="Public key of somebody whose signature on a bundle counts."),
+    ] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Write over a value of the files.")
     ] = None,
@@ -96,7 +106,7 @@ def prove(
     Two rehearsals run the declared workloads' jobs on virtual nodes of this machine: every task reports where it
     runs and whom it meets; then a checkpointing job loses a node while all others hold their planned GPUs. They take
     under a minute, need no root and no GPU, and prove nothing about the declared cluster: a claim is met only by
-    evidence measured there.
+    evidence measured there, which --evidence gives.
 
     Writes report.html and report.json. Ctrl-C leaves no process behind and still writes what was found.
 
@@ -107,7 +117,18 @@ def prove(
         from clusterwright.app.proving import Request
 
         stop.check()
-        _prove(Request(files, overrides or (), catalogues or (), out, skip_rehearsal), output)
+        kept = _load_kept(evidence, keys) if evidence else ()
+        _prove(Request(files, overrides or (), catalogues or (), out, skip_rehearsal, kept), output)
+
+
+def _load_kept(paths: Sequence[Path], keys: Sequence[Path] | None) -> Sequence[Kept]:
+    from clusterwright.app.kept_evidence import load_kept  # the store and its readers: only where they are needed
+
+    found = load_kept(paths, keys or ())
+    for kept in found:
+        if kept.remark:
+            note(kept.remark)
+    return found
 
 
 def _prove(request: Request, output: Format) -> None:

@@ -42,13 +42,29 @@ def combine(records: Sequence[Evidence]) -> tuple[Evidence, ...]:
                 groups.setdefault((record.tool, align(_without_duration(reading))), []).append((record, reading))
     combined: dict[tuple[str, ...], list[Reading]] = {}
     parts_of: dict[tuple[str, ...], list[Evidence]] = {}
-    for parts in groups.values():
-        if not _together(parts):
-            continue
-        key = tuple(record.id for record, _ in parts)
-        combined.setdefault(key, []).append(_sum(parts))
-        parts_of[key] = [record for record, _ in parts]
+    for alike in groups.values():
+        for parts in _at_once(alike):
+            if not _together(parts):
+                continue
+            key = tuple(record.id for record, _ in parts)
+            combined.setdefault(key, []).append(_sum(parts))
+            parts_of[key] = [record for record, _ in parts]
     return (*records, *(_record(parts_of[key], readings) for key, readings in combined.items()))
+
+
+def _at_once(parts: Sequence[tuple[Evidence, Reading]]) -> list[list[tuple[Evidence, Reading]]]:
+    """The parts of each repetition of a test: those that ran while all others of it did; one output counts once."""
+    seen: dict[tuple[str, tuple[str, ...]], str] = {}
+    repetitions: list[list[tuple[Evidence, Reading]]] = []
+    for record, reading in sorted(parts, key=lambda part: part[0].started):
+        output = (record.raw_digest, _hosts(record, reading))
+        if record.raw_digest and seen.setdefault(output, record.id) != record.id:
+            continue
+        if repetitions and record.started < min(other.ended for other, _ in repetitions[-1]):
+            repetitions[-1].append((record, reading))
+        else:
+            repetitions.append([(record, reading)])
+    return repetitions
 
 
 def _hosts(record: Evidence, reading: Reading) -> tuple[str, ...]:

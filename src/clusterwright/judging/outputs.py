@@ -53,9 +53,7 @@ class JudgedOutput:
     @property
     def failures(self) -> tuple[Reading, ...]:
         """Readings that are failures by themselves."""
-        return tuple(
-            r for r in self.evidence.readings if r.metric in FAILURES and isinstance(r.value, float) and r.value > 0
-        )
+        return failures_of(self.evidence)
 
     @property
     def errors(self) -> tuple[Notice, ...]:
@@ -65,9 +63,7 @@ class JudgedOutput:
     @property
     def whole(self) -> bool:
         """Whether it was read whole and none of what it should prove is without value."""
-        return self.transcript.outcome is Outcome.READ and not any(
-            r.value is None and not r.unreadable.startswith(_NOT_A_GAP) for r in self.evidence.readings
-        )
+        return self.transcript.outcome is Outcome.READ and not _has_gap(self.evidence)
 
 
 #: Reasons for a missing value that leave no gap: the device has no such thing.
@@ -75,10 +71,39 @@ _NOT_A_GAP: Final = "no value"
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Evidence that was measured and kept before.
+
+    Args:
+        source: the store or bundle that holds it.
+        remark: what to know about it, "" when nothing is.
+    """
+
+    source: str
+    evidence: tuple[Evidence, ...]
+    remark: str = ""
+
+    @property
+    def failures(self) -> tuple[tuple[Evidence, Reading], ...]:
+        """Readings that are failures by themselves, each with its record."""
+        return tuple((e, r) for e in self.evidence for r in failures_of(e))
+
+
+def failures_of(evidence: Evidence) -> tuple[Reading, ...]:
+    """Readings that are failures whatever a file requires."""
+    return tuple(r for r in evidence.readings if r.metric in FAILURES and isinstance(r.value, float) and r.value > 0)
+
+
+def _has_gap(evidence: Evidence) -> bool:
+    return any(r.value is None and not r.unreadable.startswith(_NOT_A_GAP) for r in evidence.readings)
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """Everything that a judgement found.
 
     Args:
+        kept: evidence that counted beside the outputs.
         name: of the architecture, "" without one.
         verdicts: on its claims; () without one.
         groups: metrics in which nodes were compared with each other.
@@ -91,12 +116,20 @@ class Judged:
     coverage: Coverage | None = None
     groups: tuple[Group, ...] = ()
     remarks: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = ()
 
     @property
     def exit_code(self) -> int:
-        """1 when a claim is not met or an output shows a failure, 3 when something was not measured, else 0."""
+        """1 when a claim is not met or an output shows a failure, 3 when something was not measured, else 0.
+
+        A failure in kept evidence may be old and repaired: where there are claims, these decide whether it counts.
+        """
         if any(o.failed for o in self.outputs) or (self.coverage is not None and self.coverage.not_met):
             return 1
         if self.coverage is not None:
             return exit_code(self.coverage)
-        return 0 if self.outputs and all(o.whole for o in self.outputs) else 3
+        if any(k.failures for k in self.kept):
+            return 1
+        records = [e for k in self.kept for e in k.evidence]
+        whole = all(o.whole for o in self.outputs) and not any(_has_gap(e) for e in records)
+        return 0 if whole and (self.outputs or records) else 3

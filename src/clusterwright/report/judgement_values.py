@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from clusterwright.judging.outliers import Outlier
-from clusterwright.judging.outputs import Judged, JudgedOutput
+from clusterwright.judging.outputs import Judged, JudgedOutput, Kept
 from clusterwright.judging.yardsticks import Yardstick
-from clusterwright.model.evidence import Verdict
+from clusterwright.model.evidence import Reading, Verdict
 from clusterwright.report.transcripts import value_values
 
 
@@ -21,6 +21,24 @@ def judgement_values(judged: Judged) -> dict[str, Any]:
         "verdicts": [_verdict_values(v) for v in judged.verdicts],
         "outliers": [_outlier_values(o) for group in judged.groups for o in group.outliers],
         "outputs": [_output_values(o) for o in judged.outputs],
+        "kept": [_kept_values(k) for k in judged.kept],
+    }
+
+
+def _kept_values(kept: Kept) -> dict[str, Any]:
+    return {
+        "source": kept.source,
+        "remark": kept.remark or None,
+        "records": [
+            {
+                "evidence": e.id,
+                "tool": e.tool,
+                "nodes": list(e.nodes),
+                "ended": e.ended.isoformat(),
+                "readings": [_reading_values(r) for r in e.readings],
+            }
+            for e in kept.evidence
+        ],
     }
 
 
@@ -83,16 +101,7 @@ def _output_values(output: JudgedOutput) -> dict[str, Any]:
         "notices": [
             {"code": n.code, "weight": n.weight.value, "message": n.message, "line": n.line} for n in output.notices
         ],
-        "readings": [
-            {
-                "metric": r.metric,
-                "value": None if r.value is None else value_values(r.value),
-                "conditions": dict(r.conditions),
-                "nodes": list(r.nodes),
-                "unreadable": r.unreadable or None,
-            }
-            for r in evidence.readings
-        ],
+        "readings": [_reading_values(r) for r in evidence.readings],
         "ceilings": [_yardstick_values(y) for y in output.yardsticks],
         "advice": [
             {
@@ -107,6 +116,16 @@ def _output_values(output: JudgedOutput) -> dict[str, Any]:
             }
             for a in output.advice
         ],
+    }
+
+
+def _reading_values(reading: Reading) -> dict[str, Any]:
+    return {
+        "metric": reading.metric,
+        "value": None if reading.value is None else value_values(reading.value),
+        "conditions": dict(reading.conditions),
+        "nodes": list(reading.nodes),
+        "unreadable": reading.unreadable or None,
     }
 
 

@@ -10,11 +10,11 @@ from typing import Final
 from clusterwright.judging.advising import Advised
 from clusterwright.judging.meaning import Meaning
 from clusterwright.judging.outliers import Group, Outlier
-from clusterwright.judging.outputs import Judged, JudgedOutput
+from clusterwright.judging.outputs import Judged, JudgedOutput, Kept
 from clusterwright.judging.yardsticks import Yardstick
 from clusterwright.lib.hostlists import fold
 from clusterwright.lib.quantities import Quantity
-from clusterwright.model.evidence import Outcome, Reading, Verdict
+from clusterwright.model.evidence import Evidence, Outcome, Reading, Verdict
 from clusterwright.model.observations import Weight
 
 #: Lines under a heading before the rest is counted; --all shows them.
@@ -33,7 +33,7 @@ def render_judgement(judged: Judged, *, whole: bool = False, width: int = 120) -
     names = _short_names(judged.outputs)
     _add_coverage(page, judged)
     _add_verdicts(page, judged, names, Outcome.NOT_MET)
-    _add_errors(page, judged.outputs, names)
+    _add_errors(page, judged, names)
     _add_advice(page, judged.outputs, names)
     _add_outliers(page, judged.groups)
     _add_unmeasured(page, judged)
@@ -44,8 +44,10 @@ def render_judgement(judged: Judged, *, whole: bool = False, width: int = 120) -
         told: set[Meaning] = set()
         for output in judged.outputs:
             _add_output(page, output, told)
+        for kept in judged.kept:
+            _add_kept(page, kept)
     else:
-        _add_sources(page, judged.outputs, names)
+        _add_sources(page, judged, names)
     return "\n".join(page.lines).strip("\n")
 
 
@@ -92,6 +94,8 @@ class _Page:
 def _add_coverage(page: _Page, judged: Judged) -> None:
     coverage = judged.coverage
     if coverage is None:
+        for remark in judged.remarks:
+            page.item(remark, 0)
         return
     total = coverage.met + coverage.not_met + coverage.not_measured + coverage.not_applicable
     age = f"; the oldest evidence is {coverage.oldest_age_s / 86400:.1f} days old" if coverage.oldest_age_s else ""
@@ -107,7 +111,7 @@ def _add_verdicts(page: _Page, judged: Judged, names: _Names, outcome: Outcome) 
     verdicts = [v for v in judged.verdicts if v.outcome is outcome]
     if verdicts:
         page.head(f"{outcome.value}:")
-        page.items(list(_tell_verdicts(verdicts, judged.outputs, names)))
+        page.items(list(_tell_verdicts(verdicts, judged, names)))
 
 
 def _add_unmeasured(page: _Page, judged: Judged) -> None:
@@ -119,12 +123,17 @@ def _add_unmeasured(page: _Page, judged: Judged) -> None:
             page.item(text)
 
 
-def _tell_verdicts(verdicts: Sequence[Verdict], outputs: Sequence[JudgedOutput], names: _Names) -> Iterator[str]:
-    by_id = {o.evidence.id: o for o in outputs}
+def _tell_verdicts(verdicts: Sequence[Verdict], judged: Judged, names: _Names) -> Iterator[str]:
+    sources = {o.evidence.id: f" [{names[o.path]}, {o.timed}]" for o in judged.outputs}
+    for kept in judged.kept:
+        sources |= {e.id: f" [{kept.source}, {_tell_record(e)}]" for e in kept.evidence}
     for verdict in verdicts:
-        output = by_id.get(verdict.evidence_id)
-        source = f" [{names[output.path]}, {output.timed}]" if output else ""
-        yield f"{_name(verdict)}: {verdict.reason}{source}"
+        yield f"{_name(verdict)}: {verdict.reason}{sources.get(verdict.evidence_id, '')}"
+
+
+def _tell_record(record: Evidence) -> str:
+    """A kept record by tool, time and the beginning of its id."""
+    return f"{record.tool} of {record.ended:%Y-%m-%d %H:%M} UTC, {record.id.removeprefix('sha256:')[:12]}"
 
 
 def _tell_unmeasured(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -140,8 +149,15 @@ def _name(verdict: Verdict) -> str:
     return verdict.id if verdict.requirement.required else f"{verdict.id} (informational)"
 
 
-def _add_errors(page: _Page, outputs: Sequence[JudgedOutput], names: _Names) -> None:
-    items = list(dict.fromkeys(_errors(outputs, names)))
+def _add_errors(page: _Page, judged: Judged, names: _Names) -> None:
+    """What outputs show to be wrong; what kept records show counts only as the verdicts say, where there are any."""
+    items = list(dict.fromkeys(_errors(judged.outputs, names)))
+    if judged.coverage is None:
+        items += [
+            f"{kept.source}, {_tell_record(record)}: {_tell_reading(reading)}"
+            for kept in judged.kept
+            for record, reading in kept.failures
+        ]
     if items:
         page.head("wrong:")
         page.items(items)
@@ -257,6 +273,18 @@ def _add_output(page: _Page, output: JudgedOutput, told: set[Meaning]) -> None:
     page.items(list(_tell_gaps(output.evidence.readings)))
 
 
+def _add_kept(page: _Page, kept: Kept) -> None:
+    """The records of a store or bundle with their values."""
+    page.head(f"{kept.source}: {len(kept.evidence)} records")
+    told = []
+    for record in kept.evidence:
+        on = f" on {fold(record.nodes)}" if record.nodes else ""
+        readings = record.readings if page.whole else _fold_rows(record.readings)
+        values = [*_tell_values(readings, on_nodes=False), *_tell_gaps(record.readings)]
+        told.append(f"{_tell_record(record)}{on}: {'; '.join(values) or 'no value'}")
+    page.items(told)
+
+
 def _fold_rows(readings: Sequence[Reading]) -> list[Reading]:
     """Of a table over message sizes the rows of the largest size; bus bandwidth stands for algorithm bandwidth."""
     largest: dict[tuple[str, str], float] = {}
@@ -274,7 +302,7 @@ def _fold_rows(readings: Sequence[Reading]) -> list[Reading]:
     return [reading for reading, key, number in sized if number == largest[key]]
 
 
-def _tell_values(readings: Sequence[Reading]) -> Iterator[str]:
+def _tell_values(readings: Sequence[Reading], *, on_nodes: bool = True) -> Iterator[str]:
     """One item for values that differ in nothing but the buffers (in or out of place)."""
     groups: dict[Reading, list[str]] = {}
     for reading in readings:
@@ -285,7 +313,7 @@ def _tell_values(readings: Sequence[Reading]) -> Iterator[str]:
         key = Reading(reading.metric, None, bare, reading.nodes)
         groups.setdefault(key, []).append(f"{_say(reading.value)}{place}")
     for key, values in groups.items():
-        nodes = f" on {fold(key.nodes)}" if key.nodes else ""
+        nodes = f" on {fold(key.nodes)}" if key.nodes and on_nodes else ""
         yield f"{key.metric} {', '.join(values)}{_under(key.conditions)}{nodes}"
 
 
@@ -313,17 +341,24 @@ def _size(name: str, text: str) -> str:
     return format_size(float(number)) if name == "message_size" and number.isdecimal() else text
 
 
-def _add_sources(page: _Page, outputs: Sequence[JudgedOutput], names: _Names) -> None:
+def _add_sources(page: _Page, judged: Judged, names: _Names) -> None:
     page.head("evidence:")
+    page.items([_tell_kept(kept) for kept in judged.kept])
     page.items(
         [
             f"{names[o.path]}: {o.transcript.kind or 'unknown kind'}, {o.transcript.outcome.value}"
             + (f": {o.transcript.refusal}" if o.transcript.refusal else "")
             + (f"; on {o.named}" if o.named else "; hosts not known")
             + f"; {o.evidence.ended:%Y-%m-%d %H:%M} UTC ({o.timed})"
-            for o in outputs
+            for o in judged.outputs
         ]
     )
+
+
+def _tell_kept(kept: Kept) -> str:
+    times = [record.ended for record in kept.evidence]
+    when = f", taken {min(times):%Y-%m-%d} to {max(times):%Y-%m-%d}" if times else ""
+    return f"{kept.source}: {len(kept.evidence)} records{when}"
 
 
 def _say(value: Quantity | float | bool | str | None) -> str:

@@ -17,11 +17,13 @@ from clusterwright.review.reviews import Review
 
 StepState = Literal["done", "failed", "not run"]
 
+#: The step that evidence from the real cluster takes.
+ACCEPT: Final = "accept on hardware"
 #: What later steps of the method would show; a proof lists each as not run, with the reason, and hides none.
 LATER_STEPS: Final[tuple[tuple[str, str], ...]] = (
     ("simulate", "weeks of queueing and failure are not simulated by this version"),
     ("render", "the configuration of the declared engine is not written by this version"),
-    ("accept on hardware", "evidence from the real cluster is not collected by this version"),
+    (ACCEPT, "no evidence from the real cluster was given (--evidence)"),
     ("operate", "nothing observes a running cluster in this version"),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -70,3 +71,20 @@ def test_the_parts_stay_and_are_named():
 def test_few_records_are_left_alone(length):
     parts = tuple(part(str(i)) for i in range(length))
     assert combine(parts) == parts
+
+
+def test_each_repetition_is_a_test_of_its_own():
+    again = [part("a", late_s=1000, value="3 GB/s"), part("b", late_s=1001, value="4 GB/s")]
+    assert [r.value.to("GB/s") for r in whole(part("a"), part("b", late_s=3), *again)] == [10, 7]
+
+
+def test_one_output_in_two_records_counts_once():
+    first = replace(part("a"), raw_digest="sha256:1")
+    found = whole(first, replace(first, id="sha256:kept"), part("b", late_s=1))
+    assert [r.value.to("GB/s") for r in found] == [10]
+
+
+def test_two_values_of_one_output_are_no_two_hosts():
+    first = replace(part("a"), raw_digest="sha256:1")
+    twice = replace(first, readings=(*first.readings, *(replace(r, unreadable=" ") for r in first.readings)))
+    assert whole(twice, part("b", late_s=1)) == []

@@ -72,7 +72,8 @@ def test_the_summary_says_what_is_what() -> None:
         "proves nothing about the declared cluster",
         "cold: start every replica; by you",
         "plan.mfu = 0.4; ±10% moves workloads.tune.rate by 10 % (our default)",
-        "simulate, render, accept on hardware, operate: not part of this version",
+        "accept on hardware: no evidence from the real cluster was given (--evidence)",
+        "simulate, render, operate: not part of this version",
         "out/report.html",
     ):
         assert expected in text
