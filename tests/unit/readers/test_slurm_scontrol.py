@@ -152,3 +152,9 @@ def test_partitions_have_limits_and_gpus():
     run = read((FIXTURES / "partitions-22.05.txt").read_text())
     assert values(run, "gpus_configured", partition="all") == [32.0]
     assert values(run, "time_limit", partition="all") == ["unlimited"]
+
+
+def test_a_record_cut_after_its_name_is_rejected():
+    for key in ("StepId", "PartitionName"):
+        run = read(f"{key}=x\n")
+        assert (run.rejected, run.observations) == (1, ())

@@ -107,12 +107,16 @@ def _add(record: Record, run: RunBuilder, nodes: Nodes, jobs: Jobs, hosts: Hosts
         _add_node(record, nodes, run, asked)
     elif kind == "job":
         _add_job(record, jobs, hosts, run)
-    elif kind == "partition":
-        _add_partition(record, run)
-    elif kind == "reservation":
-        _add_reservation(record, hosts, run)
-    elif kind == "step":
-        _add_step(record, run)
+    elif kind in ("partition", "reservation", "step"):
+        before = len(run.observations)
+        if kind == "partition":
+            _add_partition(record, run)
+        elif kind == "reservation":
+            _add_reservation(record, hosts, run)
+        else:
+            _add_step(record, run)
+        if len(run.observations) == before:
+            run.reject(record.line, record.name, f"the record of this {kind} holds nothing that is read")
     else:
         why = "a topology; read it as slurm-topology" if kind else "belongs to no record"
         run.reject(record.line, "=".join(next(iter(record.values.items()), ("", ""))), why)
