@@ -2,6 +2,7 @@
 
 Observations: one per cell that holds something, named by its column in small letters (`fairshare`, `raw_usage`,
 `grptres` …); subject: account, user, cluster, partition, job or qos as the row names them.
+Condition: `rows`.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ def read_lines(lines: Iterable[Line], _asked: Asked | None = None) -> list[Run]:
     for row in read_rows(rest, layout, run):
         rows += 1
         _observe(row, run, tool)
+    run.condition("rows", float(rows))
     if not rows and not run.rejected:
         run.notice("no-rows", f"{tool} printed a header and no row: nothing is defined or asked for", Weight.INFO)
     return [run.build()]
