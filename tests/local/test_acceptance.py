@@ -1,0 +1,283 @@
+"""An acceptance run for real on this machine: exported, run, imported, with what is missing named as such."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.local
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "acceptance" / "one-box.yaml"
+NODE = socket.gethostname().split(".")[0]
+HAS_GPU = any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()
+
+
+def cw(*argv, check=False):
+    return subprocess.run(
+        [sys.executable, "-m", "clusterwright.cli.entry", "accept", *map(str, argv)],
+        capture_output=True, text=True, check=check,
+    )  # fmt: skip
+
+
+def run(*argv, cwd, **environment):
+    return subprocess.run(
+        [*argv], cwd=cwd, capture_output=True, text=True, check=False, timeout=240,
+        env={k: v for k, v in os.environ.items() if not k.startswith("SLURM")} | environment,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory):
+    """(architecture, export) of this machine, run once and collected."""
+    root = tmp_path_factory.mktemp("acceptance")
+    store = root / "a store's place"
+    store.mkdir()
+    file = root / "cluster.yaml"
+    file.write_text(FIXTURE.read_text(encoding="utf-8").replace("NODE", NODE), encoding="utf-8")
+    export = root / "export"
+    cw("export", file, export, "--shell", "--store", f"disk={store}", check=True)
+    done = run("sh", "run.sh", cwd=export)
+    assert done.returncode == 0, done.stderr
+    collected = run("sh", "collect.sh", cwd=export)
+    assert collected.returncode == 0, collected.stderr
+    assert not list(store.iterdir()), "tests leave nothing on the store"
+    return file, export
+
+
+@pytest.fixture(scope="module")
+def verdict(box):
+    done = cw("import", *box, "--format", "json")
+    assert done.returncode == 3, done.stderr
+    return json.loads(done.stdout)
+
+
+def claim(verdict, name):
+    return next(c for c in verdict["claims"] if c["id"] == name)
+
+
+def test_checkpoints_are_written_restored_and_measured(verdict):
+    for name in ("checkpoint-write", "checkpoint-restore"):
+        found = claim(verdict, name)
+        if found["outcome"] == "not measured":
+            pytest.skip(f"the file system here takes no O_DIRECT: {found['reason']}")
+        assert found["outcome"] == "met"
+        assert found["value"].endswith(" s")
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed (Debian: fio)")
+def test_storage_is_measured_by_fio_with_the_declared_readers(verdict):
+    found = claim(verdict, "cold-load")
+    assert found["outcome"] == "met", found
+    assert "B/s" in found["value"]
+
+
+@pytest.mark.skipif(shutil.which("fio") is not None, reason="fio is installed")
+def test_without_fio_storage_is_not_measured(verdict):
+    assert "no such tool: fio" in claim(verdict, "cold-load")["reason"]
+
+
+@pytest.mark.skipif(HAS_GPU, reason="this machine has a GPU")
+@pytest.mark.parametrize("name", ["gpus", "dcgm", "all-reduce", "placement"])
+def test_without_gpus_their_tests_end_as_no_such_hardware(verdict, name):
+    found = claim(verdict, name)
+    assert found["outcome"] == "not measured"
+    assert found["reason"].startswith("no such hardware")
+    assert "sh run.sh" in found["next"]
+
+
+def test_a_claim_that_no_test_covers_names_what_would_measure_it(verdict):
+    assert claim(verdict, "recovery")["outcome"] == "not measured"
+    assert "kill one worker" in claim(verdict, "recovery")["next"]
+
+
+def test_the_manifest_has_every_run_with_node_times_and_exit_code(box):
+    _, export = box
+    manifest = json.loads((export / "results" / "manifest.json").read_text(encoding="utf-8"))
+    runs = {r["test"]: r for r in manifest["runs"]}
+    assert runs["checkpoint"]["node"] == NODE
+    assert runs["checkpoint"]["exit_code"] == 0
+    assert runs["checkpoint"]["started"] <= runs["checkpoint"]["ended"]
+    assert all(len(f["sha256"]) == 64 for f in manifest["files"])
+    assert (export / "results.tar.gz").stat().st_size > 0
+
+
+def copy_of(box, tmp_path):
+    file, export = box
+    shutil.copytree(export / "results", tmp_path / "results")
+    return file, tmp_path / "results"
+
+
+def test_a_byte_altered_after_collection_takes_the_measurement_away(box, tmp_path):
+    file, results = copy_of(box, tmp_path)
+    output = results / "checkpoint" / NODE / "stdout.txt"
+    output.write_text(output.read_text(encoding="utf-8").replace('"seconds": ', '"seconds": 0'), encoding="utf-8")
+    done = cw("import", file, results, "--format", "json")
+    found = claim(json.loads(done.stdout), "checkpoint-write")
+    assert (found["outcome"], done.returncode) == ("not measured", 3)
+    assert "altered after it was collected" in found["reason"]
+
+
+def test_without_a_manifest_runs_still_count_and_it_is_said(box, tmp_path):
+    file, results = copy_of(box, tmp_path)
+    (results / "manifest.json").unlink()
+    found = json.loads(cw("import", file, results, "--format", "json").stdout)
+    assert claim(found, "checkpoint-write")["outcome"] == claim(found, "checkpoint-restore")["outcome"]
+    assert any("no manifest" in r for r in found["remarks"])
+
+
+def test_an_empty_output_is_not_measured(box, tmp_path):
+    file, results = copy_of(box, tmp_path)
+    (results / "manifest.json").unlink()
+    (results / "checkpoint" / NODE / "stdout.txt").write_text("", encoding="utf-8")
+    found = json.loads(cw("import", file, results, "--format", "json").stdout)
+    assert claim(found, "checkpoint-write")["outcome"] == "not measured"
+
+
+def test_a_node_that_did_not_report_is_named(box, tmp_path):
+    file, results = copy_of(box, tmp_path)
+    for folder in results.iterdir():
+        if folder.is_dir():
+            shutil.rmtree(folder)
+    (results / "manifest.json").unlink()
+    done = cw("import", file, results)
+    assert f"Nothing came back from {NODE}." in done.stdout
+    assert done.returncode == 3
+
+
+def test_a_second_run_keeps_the_first(box):
+    _, export = box
+    done = run("sh", "run.sh", "checkpoint", cwd=export, CW_RESULTS=str(export / "again"))
+    assert done.returncode == 0, done.stderr
+    run("sh", "run.sh", "checkpoint", cwd=export, CW_RESULTS=str(export / "again"))
+    assert sorted(p.name for p in (export / "again" / "checkpoint").iterdir()) == [NODE, f"{NODE}.2"]
+
+
+def test_a_store_without_a_path_ends_as_not_configured(box, tmp_path):
+    file, _ = box
+    cw("export", file, tmp_path / "export", "--shell", check=True)
+    run("sh", "run.sh", "checkpoint", cwd=tmp_path / "export")
+    record = json.loads((tmp_path / "export" / "results" / "checkpoint" / NODE / "run.json").read_text("utf-8"))
+    assert record["lacking"] == "not configured: no path for the store disk in settings.sh"
+    assert record["exit_code"] is None
+
+
+def test_an_export_is_not_written_over_anything(box):
+    file, export = box
+    done = cw("export", file, export, "--shell")
+    assert done.returncode == 2
+    assert "not empty" in done.stderr
+
+
+SLURM = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
+MISSING = [p for p in SLURM if shutil.which(p) is None and not Path(f"/usr/sbin/{p}").exists()]
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    """A Slurm of one node on this machine; the environment in which its commands find it."""
+    if MISSING or os.geteuid() != 0:
+        pytest.skip(f"Slurm cannot be started: {', '.join(MISSING) or 'not root'} (Debian: slurm-wlm, munge)")
+    root = tmp_path_factory.mktemp("slurm")
+    root.chmod(0o755)
+    key, sock = root / "munge.key", root / "munge.socket"
+    key.write_bytes(os.urandom(1024))
+    key.chmod(0o400)
+    for name in ("state", "spool"):
+        (root / name).mkdir()
+    with socket.socket() as one, socket.socket() as two:
+        one.bind(("127.0.0.1", 0))
+        two.bind(("127.0.0.1", 0))
+        ports = one.getsockname()[1], two.getsockname()[1]
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    (root / "slurm.conf").write_text(
+        f"""\
+ClusterName=test
+SlurmctldHost={NODE}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={sock}
+CredType=cred/munge
+StateSaveLocation={root}/state
+SlurmdSpoolDir={root}/spool
+SlurmctldPidFile={root}/slurmctld.pid
+SlurmdPidFile={root}/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+MpiDefault=none
+ReturnToService=2
+SchedulerParameters=sched_interval=1
+NodeName={NODE} NodeAddr=127.0.0.1 CPUs=2 Gres=gpu:1 State=UNKNOWN
+GresTypes=gpu
+PartitionName=all Nodes={NODE} Default=YES MaxTime=INFINITE State=UP
+""",
+        encoding="utf-8",
+    )
+    (root / "gres.conf").write_text(f"NodeName={NODE} Name=gpu File=/dev/null\n", encoding="utf-8")
+    environment = {"SLURM_CONF": str(root / "slurm.conf"), "PATH": f"{os.environ['PATH']}:/usr/sbin"}
+    log = (root / "daemons.log").open("wb")
+    commands = (
+        ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={sock}", f"--pid-file={root}/munge.pid",
+         f"--seed-file={root}/seed", f"--log-file={root}/munge.log"],
+        ["slurmctld", "-D", "-c"],
+        ["slurmd", "-D", "-N", NODE],
+    )  # fmt: skip
+    daemons = []
+    try:
+        for command in commands:
+            daemons.append(subprocess.Popen(command, env=os.environ | environment, stdout=log, stderr=log))
+            time.sleep(1.0)
+        deadline = time.monotonic() + 60
+        while "IDLE" not in run("scontrol", "show", "node", NODE, cwd=root, **environment).stdout:
+            if time.monotonic() > deadline:
+                log.flush()
+                pytest.skip(f"Slurm does not come up here: {(root / 'daemons.log').read_text('utf-8')[-600:]}")
+            time.sleep(1.0)
+        yield environment
+    finally:
+        for daemon in reversed(daemons):
+            daemon.terminate()
+        for daemon in daemons:
+            try:
+                daemon.wait(20)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+        log.close()
+
+
+def test_the_jobs_run_under_a_real_slurm(slurm, box, tmp_path):
+    file, _ = box
+    text = file.read_text(encoding="utf-8").replace("engine: local", "engine: slurm")
+    mine = tmp_path / "cluster.yaml"
+    mine.write_text(text, encoding="utf-8")
+    store = tmp_path / "store"
+    store.mkdir()
+    export = tmp_path / "export"
+    cw("export", mine, export, "--slurm", "--store", f"disk={store}", check=True)
+    done = run("sh", "submit.sh", cwd=export, **slurm)
+    assert done.returncode == 0, done.stderr
+    assert "not accepted" not in done.stderr
+    deadline = time.monotonic() + 200
+    while run("squeue", "--noheader", cwd=export, **slurm).stdout.strip():
+        assert time.monotonic() < deadline, run("squeue", cwd=export, **slurm).stdout
+        time.sleep(1.0)
+    run("sh", "collect.sh", cwd=export, **slurm)
+    found = json.loads(cw("import", mine, export, "--format", "json").stdout)
+    states = {r["test"]: r["state"] for r in found["runs"]}
+    assert states["checkpoint"] == "read", found["runs"]
+    assert claim(found, "checkpoint-write")["outcome"] == "met"
+    if not HAS_GPU:
+        assert claim(found, "all-reduce")["reason"].startswith("no such hardware")
+    assert "did not report" not in states.values(), states

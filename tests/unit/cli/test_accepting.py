@@ -1,0 +1,84 @@
+"""`cw accept`: formats, exit codes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from builders.acceptance import TWO_WORKERS
+from clusterwright.cli.main import app
+from clusterwright.lib.errors import InvalidInput
+
+
+def run(*argv):
+    return CliRunner().invoke(app, ["accept", *map(str, argv)])
+
+
+def test_the_plan_is_text_markdown_or_json():
+    text = run("plan", TWO_WORKERS)
+    assert text.exit_code == 3, "claims without a test leave it incomplete"
+    assert "Not covered by any test:" in text.output
+    assert run("plan", TWO_WORKERS, "--format", "markdown").output.startswith("# Acceptance of two-workers\n")
+    plan = json.loads(run("plan", TWO_WORKERS, "--format", "json").output)
+    assert plan["schema"] == "clusterwright/acceptance-plan/v1"
+    test = next(t for t in plan["tests"] if t["id"] == "dcgm-level-3")
+    assert (test["rights"], test["providers"], test["exclusive"]) == ("root", ["provider"], True)
+    assert test["argv"] == ["dcgmi", "diag", "-r", "3", "-j"]
+
+
+def test_a_window_that_is_too_short_fails():
+    done = run("plan", TWO_WORKERS, "--set", "acceptance.window=1 h")
+    assert done.exit_code == 1
+    assert "Does not fit the window:" in done.output
+
+
+def test_after_a_replacement_the_plan_says_why_each_claim_is_stale():
+    done = run("plan", TWO_WORKERS, "--replaced", "gpu-002")
+    assert "Only what must be run again:" in done.output
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("plan", TWO_WORKERS, "--since", "x.tar"), "--replaced"),
+        (("export", TWO_WORKERS, "out"), "choose one of"),
+        (("export", TWO_WORKERS, "out", "--slurm", "--shell"), "choose one of"),
+        (("export", TWO_WORKERS, "--slurm"), "the directory to write to"),
+        (("export", TWO_WORKERS, "out", "--slurm", "--store", "object"), "NAME=VALUE"),
+        (("import", TWO_WORKERS), "the directory that came back"),
+        (("import", TWO_WORKERS, "nowhere"), "no such directory"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(argv, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(*argv)
+    assert isinstance(done.exception, InvalidInput)
+    assert said in str(done.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_directory_imports_as_nothing_measured(tmp_path):
+    done = run("import", TWO_WORKERS, tmp_path, "--format", "json")
+    assert done.exit_code == 3
+    found = json.loads(done.output)
+    assert found["coverage"]["met"] == 0
+    assert found["silent_nodes"] == ["gpu-001", "gpu-002"]
+    assert all(c["next"] for c in found["claims"] if c["outcome"] == "not measured")
+
+
+def test_plain_files_are_read_and_need_an_engine_to_count(tmp_path):
+    (tmp_path / "note.txt").write_text("nothing that a tool prints\n", encoding="utf-8")
+    found = json.loads(run("import", TWO_WORKERS, tmp_path, "--format", "json").output)
+    assert found["others"][0]["path"] == "note.txt"
+    assert found["others"][0]["what"].startswith("not read")
+
+
+def test_a_directory_that_holds_something_needs_force(tmp_path):
+    (tmp_path / "mine").write_text("x", encoding="utf-8")
+    refused = run("export", TWO_WORKERS, tmp_path, "--shell")
+    assert "not empty" in str(refused.exception)
+    assert run("export", TWO_WORKERS, tmp_path, "--shell", "--force").exit_code == 0
+    assert (tmp_path / "mine").read_text(encoding="utf-8") == "x"
+    assert (tmp_path / "run.sh").stat().st_mode & 0o111
