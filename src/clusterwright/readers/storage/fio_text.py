@@ -23,9 +23,7 @@ from clusterwright.readers.values import quantity, read_number, unreadable
 
 VERSION: Final = re.compile(r"fio-\d{1,3}\.\d{1,4}\S*")
 DEFINITION: Final = re.compile(r"(?P<job>\S.{0,200}?): \(g=(?P<group>\d+)\): rw=(?P<rw>\w+), (?P<rest>bs=.*)")
-RESULT: Final = re.compile(
-    r"(?P<job>[^:\[\]]{1,200}): \(groupid=(?P<group>\d+), jobs=(?P<jobs>\d+)\): err=\s*(?P<error>\d+)(?P<rest>.*)"
-)
+RESULT: Final = re.compile(r": \(groupid=(?P<group>\d+), jobs=(?P<jobs>\d+)\): err=\s*(?P<error>\d+)(?P<rest>.*)")
 _DIRECTION: Final = re.compile(r"\s+(?P<name>read|write|trim)\s?: (?P<rest>(?:IOPS|io|bw)=.*)", re.IGNORECASE)
 _MIXED: Final = re.compile(r"\s+mixed\s?: ")
 _LATENCY: Final = re.compile(r"\s*(?P<what>slat|clat|lat|sync) \((?P<unit>[num]sec|sec)\)\s*: (?P<rest>min=.*)")
@@ -80,7 +78,9 @@ class _Reader:
             self._define(definition)
         elif result := RESULT.search(text):
             self._begun = True
-            self._result(result, line.number)
+            # A progress line may stand before the name where its carriage return was lost.
+            name = text[: result.start()].rpartition("]")[2].strip()
+            self._result(name[-200:], result, line.number)
         elif _FAILURE.match(text):
             self._begun = True
             self._builder.notice("tool-error", text.strip()[:200], Weight.ERROR, line.number)
@@ -112,10 +112,10 @@ class _Reader:
         if len(self._definitions) < 10_000:
             self._definitions[found["job"]] = labels
 
-    def _result(self, found: re.Match[str], number: int) -> None:
+    def _result(self, name: str, found: re.Match[str], number: int) -> None:
         if not self._major:
             raise Refused("results before any line with the version of fio, which decides their units", number)
-        job = Job(found["job"].strip(), found["group"], number, min(int(found["error"][:9]), 10**9))
+        job = Job(name, found["group"], number, min(int(found["error"][:9]), 10**9))
         if "error=" in found["rest"]:
             job.message = found["rest"].split("error=", 1)[1].split(")", 1)[0][:80]
         job.labels.update(self._definitions.get(job.name, {}))

@@ -33,9 +33,9 @@ _SHARD: Final = re.compile(
 _DIRECTORY: Final = re.compile(r"(\S.*):")
 _TEMPORARY: Final = re.compile(r"(?:\.(?:tmp|partial|incomplete|part)|~)$|^\.?tmp|\.tmp\.")
 _OF: Final = re.compile(r"(\d{1,6})-of-(\d{1,6})")
-_PART: Final = re.compile(
-    r"[-_.](?=model_part|shard|rank|mp_rank|zero_pp_rank|optim|model_states|\d{1,6}-of-)|(?=mp_rank|zero_pp_rank|__\d+_\d+\.)"
-)
+_PART: Final = re.compile(r"[-_.](?=model_part|shard|rank_?\d|mp_rank|zero_pp_rank|\d{1,6}-of-)")
+#: Names that begin with their part: the checkpoint is the directory.
+_PART_FIRST: Final = ("mp_rank", "zero_pp_rank", "bf16_zero", "layer_", "__")
 #: From this many files of one size on, one of another size is odd.
 _MANY: Final = 3
 _MOST_FILES: Final = 200_000
@@ -95,7 +95,7 @@ def _keep(found: dict[str, _Checkpoint], directory: str, row: re.Match[str], lin
     name = row["name"].split(" -> ")[0]
     path, _, base = name.rpartition("/")
     part = _PART.search(base)
-    owner = base[: part.start()] if part and part.start() > 0 else ""
+    owner = base[: part.start()] if part and part.start() > 0 and not base.startswith(_PART_FIRST) else ""
     key = "/".join(filter(None, (directory, path, owner))) or "."
     exact = row["size"].isdecimal()
     found.setdefault(key, _Checkpoint()).files.append(_File(name, read_size(row["size"]), line.number, exact))

@@ -19,7 +19,7 @@ TITAN: Final = re.compile(r"\bstep:\s*(\d{1,12})\s+loss:\s*(\S+)\s+(.*)")
 NEMO: Final = re.compile(r"\b(?:global_step[=:]\s*|iteration )(\d{1,12})(?:\.0+)?\b")
 MAXTEXT: Final = re.compile(r"completed step: (\d{1,12}), seconds: ([\d.]+), (.*)")
 _TIMED: Final = re.compile(r"train_step_timing in s[=:]\s*([\d.]+)")
-_LABEL: Final = re.compile(r"(.*?)\s*(?:\((ms|s|TFLOP/s/GPU|tgs)\))?")
+_LABEL: Final = re.compile(r"(.*?)\s*(?:\(([\w/. -]{1,20})\))?")
 #: Key in lower case without its unit → name.
 _KEYS: Final = {
     "elapsed time per iteration": "step_time", "samples per second": "sample_rate", "samples/sec": "sample_rate",

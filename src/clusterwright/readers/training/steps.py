@@ -133,7 +133,7 @@ class Steps:
         self._say_slow()
         self._say_skipped()
         if self._jump_count:
-            message = f"the loss jumps {self._jump_count} times: {'; '.join(self._jumps)}; look at data and learning rate first"
+            message = f"the loss jumps {self._jump_count} times: {'; '.join(self._jumps)}; first look at data and rate"
             self._builder.notice("loss-jump", message, Weight.WARNING)
         if self._contradictions > 1:
             message = f"samples per second contradict batch and time in {self._contradictions} of {self.count} steps"
