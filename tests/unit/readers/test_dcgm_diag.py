@@ -109,9 +109,20 @@ def test_iterations_and_documents_one_after_the_other_are_runs_of_their_own():
     assert len(read(f"{compact}\n{compact}\n").runs) == 2
 
 
-def test_a_torn_document_is_refused_as_cut():
+def test_a_torn_document_gives_what_was_whole_and_no_result():
     text = (FIXTURES / "v3.json").read_text()
-    assert "ends in the middle" in str(read(text[: len(text) // 2]).refusal)
+    run = only(read(text[: text.index('"gpu_id" : "1"')]))
+    assert "the end of the JSON" in run.missing
+    assert values(run, "test", test="PCIe") == ["pass"]
+    assert values(run, "test", test="Persistence Mode") == ["fail"]
+    assert run.condition("result") == "fail"
+    healthy = read(text[: text.index('"Persistence Mode"')])
+    assert isinstance(only(healthy).condition("result"), NoValue)
+
+
+def test_a_document_torn_before_its_first_test_is_refused():
+    text = (FIXTURES / "v3.json").read_text()
+    assert read(text[: text.index('"Denylist"')]).outcome is Outcome.REFUSED
 
 
 @pytest.mark.parametrize(

@@ -219,3 +219,17 @@ def test_labels_that_are_none_are_refused(text):
 
 def test_labels_may_have_spaces_and_a_comma_at_the_end():
     assert parse_labels(' a = "1", b="2" , ') == ((("a", "1"), ("b", "2")), False)
+
+
+def test_an_answer_of_prometheus_is_read_like_a_scrape():
+    metric = '{"__name__": "DCGM_FI_DEV_GPU_TEMP", "gpu": "3", "UUID": "GPU-1", "Hostname": "gpu-009"}'
+    text = '{"status": "success", "data": {"resultType": "vector", "result": [{"metric": %s, "value": [1767225600, "55"]}]}}'
+    transcript = read_output([(text % metric).encode()])
+    assert transcript.kind == "dcgm-metrics"
+    run = only(transcript)
+    assert str(values(run, "DCGM_FI_DEV_GPU_TEMP", gpu="3", node="gpu-009")[0]) == "55 °C"
+    assert run.condition("started") == "2026-01-01T00:00:00+00:00"
+
+
+def test_an_error_of_prometheus_is_refused_with_its_text():
+    assert "no route" in str(read('{"status": "error", "error": "no route"}').refusal)

@@ -170,3 +170,12 @@ def test_a_check_that_crashed_is_not_a_failure_of_hardware():
 @pytest.mark.parametrize("kind", ["dcgm-health", "dcgm-discovery", "dcgm-nvlink", "dcgm-dmon", "health-check-log"])
 def test_text_of_something_else_is_refused(kind):
     assert read_output([b"nothing of the kind\n"], kind=kind).outcome is Outcome.REFUSED
+
+
+def test_a_hierarchy_lists_gpus_and_their_instances():
+    run = only(fixture("dcgm-hierarchy", "mig.txt"))
+    assert run.complete
+    assert run.condition("attached_gpus") == 2.0
+    assert values(run, "mig_instance", gpu="0", instance="1") == [
+        "GPU Instance (EntityID: 0)", "Compute Instance (EntityID: 0)",
+    ]  # fmt: skip

@@ -84,3 +84,11 @@ def test_an_error_record_that_is_not_known_is_still_said():
 
 def test_text_of_something_else_is_refused():
     assert read_output([b"hello\n"], kind="fabric-manager-log").outcome is Outcome.REFUSED
+
+
+def test_the_status_of_a_failed_service_is_read():
+    run = only(
+        "× nvidia-fabricmanager.service - NVIDIA fabric manager service\n"
+        "     Active: failed (Result: exit-code) since Sun 2026-03-01 10:00:00 UTC; 2 days ago\n"
+    )
+    assert values(run, "fabric_state") == ["failed"]

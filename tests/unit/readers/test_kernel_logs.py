@@ -353,3 +353,17 @@ def test_names_of_processes_may_hold_colons_and_brackets():
     assert event is not None
     run = only(read("NVRM: Xid (PCI:0000:17:00): 119, pid=15, name=nvc:[driver], Timeout after 6s of waiting\n"))
     assert values(run, "xid_processes") == ["nvc:[driver]"]
+
+
+def test_a_log_quoted_in_a_report_is_still_a_log():
+    run = only(
+        read(f"> [ 1843.308145] {XID_79}\n>\n> [ 1844.000000] NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus.\n")
+    )
+    assert values(run, "xid_first") == ["1843.308145"]
+
+
+def test_a_record_of_a_log_shipper_is_read_one_level_down():
+    line = '{"jsonPayload": {"MESSAGE": "%s", "_HOSTNAME": "n7"}, "timestamp": "2026-03-01T10:00:00Z"}\n' % XID_79
+    run = only(read(line))
+    assert values(run, "xid", node="n7") == [79.0]
+    assert values(run, "xid_first") == ["2026-03-01T10:00:00Z"]

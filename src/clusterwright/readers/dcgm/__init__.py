@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from clusterwright.readers.dcgm import check_logs, diag, discovery, dmon, health, metrics, nvlinks
+from clusterwright.readers.dcgm import check_logs, diag, discovery, dmon, health, hierarchies, metrics, nvlinks
 from clusterwright.readers.readers import Reader
 
 READERS: Final[tuple[Reader, ...]] = (
-    diag.READER, health.READER, discovery.READER, nvlinks.READER, dmon.READER, metrics.READER, check_logs.READER,
+    diag.READER, health.READER, discovery.READER, hierarchies.READER, nvlinks.READER, dmon.READER, metrics.READER,
+    check_logs.READER,
 )  # fmt: skip

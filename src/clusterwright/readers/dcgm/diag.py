@@ -20,6 +20,7 @@ _TABLE: Final = re.compile(r"^\|\s*Diagnostic\s*\|\s*Result\s*\|?\s*$", re.MULTI
 _ROOT: Final = re.compile(r'"(DCGM(?: GPU)? Diagnostic)"\s*:')
 _ANY_ROOT: Final = re.compile(r'"(DCGM [\w ]{0,30}Diag[\w ]{0,20})"\s*:')
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?+|[{}]', re.DOTALL)
+_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?+|[{}\[\]]', re.DOTALL)
 _MOST_DOCUMENTS: Final = 10_000
 _FAILED: Final = re.compile(r"^(?:Error: (?:Unable to complete diagnostic|Diagnostic c)[^\n]*)", re.MULTILINE)
 
@@ -91,8 +92,11 @@ def _read_documents(text: str, start: int, lines: list[Line]) -> list[Run]:
     runs: list[Run] = []
     refused: Refused | None = None
     for begin, end in _spans(text, start):
+        document, cut = text[begin:end], False
+        if not document.rstrip().endswith("}") or _depth(document):
+            document, cut = _closed(document), True
         try:
-            runs.extend(read_json(text[begin:end], lines[text.count("\n", 0, begin)].number))
+            runs.extend(read_json(document, lines[text.count("\n", 0, begin)].number, cut=cut))
         except Refused as error:
             refused = refused or error
     if not runs and refused is not None:
@@ -116,6 +120,25 @@ def _spans(text: str, start: int) -> list[tuple[int, int]]:
     if depth:
         spans.append((begin, len(text)))
     return spans[:_MOST_DOCUMENTS]
+
+
+def _depth(text: str) -> int:
+    """Braces that are left open."""
+    return sum({"{": 1, "}": -1}.get(token.group()[0], 0) for token in _TOKEN.finditer(text))
+
+
+def _closed(text: str) -> str:
+    """A document that was cut, up to the last bracket that closes, with the missing ones added."""
+    stack: list[str] = []
+    end, left = 0, ""
+    for token in _BRACKET.finditer(text):
+        mark = token.group()[0]
+        if mark in "{[":
+            stack.append("}" if mark == "{" else "]")
+        elif mark in "}]" and stack:
+            stack.pop()
+            end, left = token.end(), "".join(reversed(stack)) if len(stack) < 100 else ""
+    return text[:end] + left
 
 
 READER: Final = Reader("dcgm-diag", "dcgmi diag: JSON of DCGM 2 to 4, tables, preflight logs", recognise, read)

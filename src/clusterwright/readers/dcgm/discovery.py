@@ -80,7 +80,8 @@ class _List:
         row, one = _ROW.match(text), _ONE.match(text)
         if row is None:
             if one is not None:
-                self._rows[self._kind][one["id"]] = {}
+                self._rows[self._kind].setdefault(one["id"], {})
+                self._lines.setdefault((self._kind, one["id"]), number)
             else:
                 self.run.reject(number, text, "the row is cut")
             return

@@ -79,18 +79,22 @@ class Exposition:
         return None
 
     def _labelled(self, name: str, rest: str) -> Sample | Broken:
-        close = _CLOSE.match(rest, 1)
-        if close is None:
-            return Broken("the labels do not end on this line", open=True)
-        inside = rest[1 : close.end() - 1]
-        if inside not in self._labels:
-            if len(self._labels) >= _REMEMBERED:
-                self._labels.clear()
-            self._labels[inside] = parse_labels(inside)
+        end = rest.rfind("}")
+        inside = rest[1:end] if end > 0 else ""
+        if inside not in self._labels:  # a set of labels that was seen needs no search for its end
+            close = _CLOSE.match(rest, 1)
+            if close is None:
+                return Broken("the labels do not end on this line", open=True)
+            end = close.end() - 1
+            inside = rest[1:end]
+            if inside not in self._labels:
+                if len(self._labels) >= _REMEMBERED:
+                    self._labels.clear()
+                self._labels[inside] = parse_labels(inside)
         labels = self._labels[inside]
         if labels is None:
             return Broken('the labels are not name="value" pairs')
-        words = rest[close.end() :].split(" # ", 1)[0].split()
+        words = rest[end + 1 :].split(" # ", 1)[0].split()
         if len(words) > 2:
             return Broken("more than a value and a timestamp")
         return Sample(name, labels[0], labels[1], words[0] if words else "", words[1] if len(words) > 1 else "")

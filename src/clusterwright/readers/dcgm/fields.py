@@ -20,6 +20,7 @@ INT32_BLANK: Final = 0x7FFFFFF0
 INT64_BLANK: Final = 0x7FFFFFFFFFFFFFF0
 FP64_BLANK: Final = 140737488355328
 _MARKS: Final = 16
+_SHORTEST_MARK: Final = len(str(INT32_BLANK))
 _MEANINGS: Final = {0: "DCGM has no value", 1: "DCGM found no such thing", 2: "not supported", 3: "no permission"}
 _TEXT_BLANKS: Final = {
     "<<<NULL>>>": "DCGM has no value",
@@ -94,6 +95,8 @@ def blank_meaning(text: str) -> str | None:
     floating point fields; one that was rounded to a float near 2**63 as well.
     """
     word = text.strip()
+    if len(word) < _SHORTEST_MARK:
+        return None
     if word in _TEXT_BLANKS:
         return _TEXT_BLANKS[word]
     if _WHOLE.fullmatch(word):

@@ -19,6 +19,7 @@ from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.dcgm.exposition import Broken, Comment, Exposition, Sample
 from clusterwright.readers.dcgm.fields import DOCUMENTED, UNITS, ZERO_MEANS_NONE, Unit, read_value
 from clusterwright.readers.dcgm.metric_notices import say_what_stands_out
+from clusterwright.readers.dcgm.queries import samples_of
 from clusterwright.readers.dcgm.scrapes import Gpu, Scrape, SeriesKey, gaps_of, gpus_of, moment_of, subject_of
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused, shorten
@@ -28,12 +29,16 @@ _MOST_JOINED: Final = 4
 _ELISIONS: Final = frozenset({"...", "..", "…", "[...]", "[…]", "# ..."})
 _IN_UNIT: Final = re.compile(r"\(in ([^()]{1,30})\)|\bin (bytes per second)\b")
 _RECOGNISED: Final = re.compile(r"^(?:# (?:HELP|TYPE) )?(?:DCGM_(?:FI|EXP)_\w+|dcgm_\w+)(?:[{ ]|$)", re.MULTILINE)
+_ANSWER: Final = re.compile(r'^\s*\{\s*"status"\s*:\s*"(?:success|error)"')
+_EXPORTED: Final = re.compile(r'"(?:DCGM_(?:FI|EXP)_|dcgm_)\w+"')
 _ENDS: Final = frozenset("}0123456789")
 _SHELL: Final = re.compile(r"[$#>] |\S+@\S+[:~]")
 
 
 def recognise(head: Head) -> int:
     """How sure this is an exporter's metrics."""
+    if _ANSWER.search(head.text[:2000]) and _EXPORTED.search(head.text):
+        return 90
     if not _RECOGNISED.search(head.text):
         return 0
     return 97 if re.search(r"^(?:DCGM_|dcgm_)\w+\{", head.text, re.MULTILINE) else 80
@@ -42,6 +47,10 @@ def recognise(head: Head) -> int:
 def read(source: Source) -> Sequence[Run]:
     """Each scrape as a run; Refused when there is no sample at all."""
     builders = _Scrapes()
+    if _ANSWER.search(source.head[:2000]):
+        for sample in samples_of(source.text()):
+            builders.sample(sample, 0)
+        return builders.finish()
     parser = Exposition()
     for line in _joined(source, parser, builders):
         parsed = parser.parse(line.text)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from clusterwright.lib.pci import pci_address
@@ -96,6 +97,7 @@ def is_pod_name(host: str) -> bool:
     return _POD_HOST.fullmatch(host) is not None
 
 
+@lru_cache(maxsize=8192)
 def subject_of(labels: Labels) -> Labels:
     """Labels as a subject: known ones by their common names, without those that only repeat the GPU's description."""
     subject: list[tuple[str, str]] = []
@@ -111,6 +113,7 @@ def subject_of(labels: Labels) -> Labels:
     return tuple(subject)
 
 
+@lru_cache(maxsize=8192)
 def gpu_of(labels: Labels) -> Gpu | None:
     """The GPU that labels name, None when they name none."""
     found = dict(labels)

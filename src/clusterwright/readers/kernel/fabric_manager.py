@@ -23,7 +23,7 @@ from clusterwright.readers.refusing import Refused, shorten
 
 _RECORD: Final = re.compile(
     r"\[(?P<time>[A-Z][a-z]{2} \d{1,2} \d{4} \d\d:\d\d:\d\d)\] \[(?P<level>[A-Z]{3,10})\]"
-    r" \[tid \d{1,10}\] (?P<text>.*)$"
+    r"(?: \[tid \d{1,10}\])? (?P<text>.*)$"
 )
 _SWITCH: Final = re.compile(
     r"detected NVSwitch (?P<severity>non-fatal|fatal) error (?P<code>\d{4,6})(?: on fid (?P<fid>\d{1,5}))? on NVSwitch "
@@ -55,14 +55,19 @@ _FAULTS: Final = (
         "could not train a link",
     ),
     (
+        re.compile(r"NVLink fatal error|(?:access|trunk) (?:NVLink|link).{0,40}fail|degraded mode", re.I),
+        "nvlink-failure",
+        "reports a failed link",
+    ),
+    (
         re.compile(r"failed to (?:initialize|configure|detect|connect)", re.I),
         "fabric-setup-failed",
         "could not set the fabric up",
     ),
 )  # fmt: skip
 _RECOGNISED: Final = re.compile(
-    r"^\[[A-Z][a-z]{2} \d{1,2} \d{4} \d\d:\d\d:\d\d\] \[[A-Z]+\] \[tid \d+\] |nv-fabricmanager\b|nvidia-fabricmanager"
-    r"|fabric manager NVIDIA GPU driver|Fabric Manager version",
+    r"^\[[A-Z][a-z]{2} \d{1,2} \d{4} \d\d:\d\d:\d\d\] \[(?:INFO|ERROR|WARN\w*|CRITICAL|NOTICE|DEBUG)\] "
+    r"|nv-fabricmanager\b|nvidia-fabricmanager|fabric manager NVIDIA GPU driver|Fabric Manager version",
     re.MULTILINE,
 )
 _BAD: Final = frozenset({"ERROR", "CRITICAL", "FATAL", "ALERT", "EMERGENCY"})
@@ -122,6 +127,9 @@ class _Log:
         record = _RECORD.match(text)
         if record is not None:
             self._record(number, record["time"], record["level"], record["text"])
+            return
+        if self.known and text.lstrip().startswith("Active: "):
+            self._record(number, "", "", text.strip())
             return
         stamp = split_stamp(text)
         program = stamp.program

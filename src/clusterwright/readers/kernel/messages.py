@@ -48,7 +48,6 @@ _AER_ERROR: Final = re.compile(
     r" type=(?P<layer>[\w ]{3,30})"
 )
 _AER_STATUS: Final = re.compile(r"\s*device \[[0-9a-f]{4}:[0-9a-f]{4}\] error status/mask=(?P<masks>.*)$")
-_AER_BIT: Final = re.compile(r"\s*\[ ?\d{1,2}\] (?P<name>[A-Za-z]\w{1,20})")
 _RECOVERY: Final = re.compile(
     r"AER: (?:device recovery (?P<state>failed|successful)|(?P<cannot>can't recover[^\n]{0,60}))"
 )
@@ -208,8 +207,6 @@ def _aer(message: str) -> Event | None:
         return Event("aer-status" if whole else "cut", pci=pci)
     if found := _RECOVERY.match(rest):
         return Event("recovery", found["state"] or "impossible", pci, match["driver"], detail=found["cannot"] or "")
-    if found := _AER_BIT.match(rest.removeprefix("AER: ")):
-        return Event("aer-bit", found["name"], pci)
     return None
 
 

@@ -85,7 +85,7 @@ class Stamped:
 
 def split_stamp(text: str) -> Stamped:
     """A line taken apart."""
-    rest = text.lstrip()
+    rest = text.lstrip(" \t>`")
     node = ""
     if launched := _LAUNCHED.match(rest):
         node, rest = launched["host"], rest[launched.end() :]
