@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -222,9 +223,10 @@ def test_labels_may_have_spaces_and_a_comma_at_the_end():
 
 
 def test_an_answer_of_prometheus_is_read_like_a_scrape():
-    metric = '{"__name__": "DCGM_FI_DEV_GPU_TEMP", "gpu": "3", "UUID": "GPU-1", "Hostname": "gpu-009"}'
-    text = '{"status": "success", "data": {"resultType": "vector", "result": [{"metric": %s, "value": [1767225600, "55"]}]}}'
-    transcript = read_output([(text % metric).encode()])
+    metric = {"__name__": "DCGM_FI_DEV_GPU_TEMP", "gpu": "3", "UUID": "GPU-1", "Hostname": "gpu-009"}
+    result = [{"metric": metric, "value": [1767225600, "55"]}]
+    answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
+    transcript = read_output([json.dumps(answer).encode()])
     assert transcript.kind == "dcgm-metrics"
     run = only(transcript)
     assert str(values(run, "DCGM_FI_DEV_GPU_TEMP", gpu="3", node="gpu-009")[0]) == "55 °C"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -363,7 +364,7 @@ def test_a_log_quoted_in_a_report_is_still_a_log():
 
 
 def test_a_record_of_a_log_shipper_is_read_one_level_down():
-    line = '{"jsonPayload": {"MESSAGE": "%s", "_HOSTNAME": "n7"}, "timestamp": "2026-03-01T10:00:00Z"}\n' % XID_79
-    run = only(read(line))
+    record = {"jsonPayload": {"MESSAGE": XID_79, "_HOSTNAME": "n7"}, "timestamp": "2026-03-01T10:00:00Z"}
+    run = only(read(json.dumps(record) + "\n"))
     assert values(run, "xid", node="n7") == [79.0]
     assert values(run, "xid_first") == ["2026-03-01T10:00:00Z"]
