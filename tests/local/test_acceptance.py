@@ -176,6 +176,72 @@ def test_an_export_is_not_written_over_anything(box):
     assert "not empty" in done.stderr
 
 
+def test_on_cpus_alone_a_collective_is_labelled_so_or_its_tool_is_named(tmp_path):
+    file = tmp_path / "cluster.yaml"
+    text = FIXTURE.read_text(encoding="utf-8").replace("NODE", NODE).replace("gpus: 1, gpu: h100-sxm-80", "gpus: 0")
+    file.write_text(text, encoding="utf-8")
+    cw("export", file, tmp_path / "export", "--shell", check=True)
+    run("sh", "run.sh", "collective-cpu", cwd=tmp_path / "export")
+    found = json.loads(cw("import", file, tmp_path / "export", "--format", "json").stdout)
+    unit = next(r for r in found["runs"] if r["test"] == "collective-cpu")
+    if unit["state"] == "lacking":
+        assert unit["reason"] == "no such tool: neither torch nor mpi4py with mpirun is installed"
+    else:
+        assert unit["state"] == "read"
+        output = tmp_path / "export" / "results" / "collective-cpu" / NODE / "stdout.txt"
+        assert json.loads(output.read_text(encoding="utf-8").splitlines()[-1])["device"] == "cpu"
+    assert claim(found, "all-reduce")["outcome"] == "not measured", "a number of CPUs never proves one of GPUs"
+
+
+KUBECTL = """\
+#!/bin/sh
+# Answers what fetch.sh asks, from files: the pods, what each printed, and what the API server says of it.
+case "$*" in
+*"get pods"*) ls "$FAKE" | sed -n 's/\\.log$//p' ;;
+*"get pod "*) for pod in "$@"; do if [ -f "$FAKE/$pod.json" ]; then cat "$FAKE/$pod.json"; fi; done ;;
+*logs*) for pod in "$@"; do if [ -f "$FAKE/$pod.log" ]; then cat "$FAKE/$pod.log"; fi; done ;;
+esac
+"""
+
+
+def test_what_pods_print_comes_back_with_the_image_that_ran(box, tmp_path):
+    file, _ = box
+    mine = tmp_path / "cluster.yaml"
+    mine.write_text(file.read_text(encoding="utf-8").replace("engine: local", "engine: kubernetes"), encoding="utf-8")
+    export, fake, store = tmp_path / "export", tmp_path / "fake", tmp_path / "store"
+    cw("export", mine, export, "--kubernetes", "--image", "reg/x@sha256:aa", check=True)
+    fake.mkdir()
+    store.mkdir()
+    (tmp_path / "bin").mkdir()
+    kubectl = tmp_path / "bin" / "kubectl"
+    kubectl.write_text(KUBECTL, encoding="utf-8")
+    kubectl.chmod(0o755)
+    for test in ("checkpoint", "gpu-inventory"):
+        pod = run(
+            "sh", f"tests/{test}.sh", cwd=export, CW_RESULTS=str(tmp_path / "pod"), CW_PRINT="1",
+            CW_ENGINE="kubernetes", CW_NODE=NODE, CW_STORE_DISK=str(store),
+        )  # fmt: skip
+        (fake / f"{test}-0.log").write_text(f"pulling\n{pod.stdout}", encoding="utf-8")
+        status = {
+            "kind": "Pod",
+            "metadata": {"labels": {"clusterwright.dev/test": test}},
+            "spec": {"nodeName": NODE},
+            "status": {"containerStatuses": [{"imageID": "reg/x@sha256:bb", "state": {"terminated": {"exitCode": 0}}}]},
+        }
+        (fake / f"{test}-0.json").write_text(json.dumps(status), encoding="utf-8")
+    (fake / "evil-0.log").write_text("clusterwright-file: ../../../evil\n| x\nclusterwright-end\n", encoding="utf-8")
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    collected = run("sh", "collect.sh", cwd=export, PATH=path, FAKE=str(fake))
+    assert collected.returncode == 0, collected.stderr
+    assert not list(tmp_path.rglob("evil"))
+    found = json.loads(cw("import", mine, export, "--format", "json").stdout)
+    states = {r["test"]: r["state"] for r in found["runs"]}
+    assert states["checkpoint"] == "read", collected.stderr
+    assert claim(found, "checkpoint-write")["outcome"] == "met"
+    records = list((export / "results" / "checkpoint").rglob("pod.txt"))
+    assert [r.read_text(encoding="utf-8").strip() for r in records] == ["checkpoint-0"]
+
+
 SLURM = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
 MISSING = [p for p in SLURM if shutil.which(p) is None and not Path(f"/usr/sbin/{p}").exists()]
 

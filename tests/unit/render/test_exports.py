@@ -274,6 +274,41 @@ def test_slurm_jobs_name_time_nodes_and_gpus():
     assert "--gpus-per-node" not in files["jobs/storage-cold-load.sbatch"]
 
 
+SBATCH = """\
+#!/bin/sh
+n=$(cat "$COUNT"); n=$((n + 1)); echo $n >"$COUNT"
+echo "$n $*" >>"$CALLS"
+echo $n
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "tests"),
+    [
+        (("3",), ["dcgm-level-3"] * 2),
+        (("checkpoint",), ["checkpoint"]),
+        (("2", "3"), ["dcgm-level-1"] * 2 + ["dcgm-level-3"] * 2),
+    ],
+)
+def test_stages_and_tests_can_be_submitted_alone_and_a_stage_waits_for_the_one_before(wanted, tests, tmp_path):
+    files = files_of("slurm")
+    for name, text in {**files, "bin/sbatch": SBATCH}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (tmp_path / "bin" / "sbatch").chmod(0o755)
+    (tmp_path / "count").write_text("0", encoding="utf-8")
+    environment = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "COUNT": f"{tmp_path}/count", "CALLS": f"{tmp_path}/calls"}
+    done = subprocess.run(
+        ["sh", "submit.sh", *wanted], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    assert [c.split("jobs/")[1].removesuffix(".sbatch") for c in calls] == tests
+    waiting = [c for c in calls if "--dependency=afterany:1:2" in c]
+    assert len(waiting) == (2 if len(wanted) == 2 else 0)
+
+
 def test_the_plan_in_the_export_says_which_runs_must_report():
     plan = json.loads(files_of("slurm")["plan.json"])
     assert plan["engine"] == "slurm"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from clusterwright.judging.acceptance_plans import Group, PlannedTest
 from clusterwright.lib.hostlists import fold
 from clusterwright.render.exports import Export, Files
-from clusterwright.render.readmes import render_readme, stages_of
+from clusterwright.render.readmes import guarded, render_readme, stages_of
 from clusterwright.render.scripts import common_files, limit_s, one_line
 
 _SUBMIT = """\
 #!/bin/sh
 # Submits the acceptance tests of {cluster}, each stage after the one before.
-# Usage: sh submit.sh [STAGE ...]     default: all of {stages}
+# Usage: sh submit.sh [STAGE or TEST ...]     default: all stages, {stages}
 # Each job is one test on one node, pair or set of nodes, so that a node that is down holds up nothing but itself.
 set -u
 CW_HOME=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -26,7 +26,8 @@ jobs=
 
 wanted() {{
     case $CW_WANTED in
-    "  " | *" $1 "*) return 0 ;;
+    "  ") return 0 ;;
+    *" $1 "* | *" $2 "*) return 0 ;;
     esac
     return 1
 }}
@@ -51,8 +52,9 @@ job() {{
     echo "$number $test $unit"
 }}
 
+# The jobs that follow wait for those of this stage, where there were any.
 stage_over() {{
-    after=$jobs
+    after=${{jobs:-$after}}
     jobs=
 }}
 """
@@ -66,17 +68,19 @@ def render_slurm(export: Export) -> Files:
     listed = ", ".join(map(str, stages))
     lines = [_SUBMIT.format(cluster=one_line(plan.cluster), stages=listed)]
     for stage, tests in stages.items():
-        lines.append(f"if wanted {stage}; then")
+        lines.append(f"# stage {stage}")
         for test in tests:
             if test.kind.runs == "client":
-                lines.append(f'    CW_ENGINE=slurm CW_UNIT=client sh "$CW_HOME/tests/{test.id}.sh"')
-                continue
-            files[f"jobs/{test.id}.sbatch"] = _batch(test, export.options.queue)
-            lines += [f"    {line}" for line in _submissions(test)]
-        lines += ["    stage_over", "fi"]
+                steps = [f'CW_ENGINE=slurm CW_UNIT=client sh "$CW_HOME/tests/{test.id}.sh"']
+            else:
+                files[f"jobs/{test.id}.sbatch"] = _batch(test, export.options.queue)
+                steps = _submissions(test)
+            lines += guarded(test, steps, together=False)
+        lines.append("stage_over")
     files["submit.sh"] = "\n".join([*lines, 'echo "clusterwright: when all are done: sh collect.sh" >&2', ""])
     run = (
-        "`sh submit.sh` submits everything; `sh submit.sh 1 2` only these stages. Look at the results of the first "
+        "`sh submit.sh` submits everything; `sh submit.sh 1 2` only these stages, `sh submit.sh TEST` only one "
+        "test. Look at the results of the first "
         "stages before the later ones: a node that fails there spoils what follows.",
         "A test that runs in the production image does so only when `CW_SRUN_ARGS` says how your site starts "
         "containers, for Pyxis: `export CW_SRUN_ARGS=--container-image=REGISTRY#IMAGE@sha256:...`. Without it the "
