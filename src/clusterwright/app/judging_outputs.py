@@ -48,6 +48,7 @@ class OutputRequest:
     Args:
         paths: architecture files (recognised by their apiVersion) and outputs or directories of them, in any order.
         nodes: host list on which they were taken, "" when the outputs or their paths say it.
+        known: host list of names that a path may hold, where neither `nodes` nor an architecture says them.
         engine: that ran them, "" when the caller does not say.
         workload: declared workload that they are about.
         taken: ISO day or time for outputs that print none.
@@ -62,6 +63,7 @@ class OutputRequest:
     kind: str = ""
     overrides: Sequence[str] = ()
     catalogues: Sequence[str] = ()
+    known: str = ""
 
 
 def judge_outputs(request: OutputRequest, *, kept: Sequence[Kept] = (), now: datetime | None = None) -> Judged:
@@ -84,7 +86,7 @@ def judge_outputs(request: OutputRequest, *, kept: Sequence[Kept] = (), now: dat
     catalogue = load_catalogue(request.catalogues)
     document = load_document(files, request.overrides) if files else None
     given = _expand(request.nodes)
-    known = given or _hosts_of(document)
+    known = given or _expand(request.known) or _hosts_of(document)
     paths = _outside_stores(find_outputs(outputs))
     judged = tuple(_judge_output(path, request, given, known, document, catalogue, now) for path in paths)
     kept = [_without_repeats(k, [output.evidence for output in judged]) for k in kept]

@@ -33,6 +33,11 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         ),
         "read": ("readings", "read", "Read what a tool printed: values with units, and what could not be read."),
         "judge": ("judging", "judge", "Say what outputs prove, and judge the claims of an architecture by them."),
+        "find-node": (
+            "finding",
+            "find_node_",
+            "Find a bad node by runs over pairs or halves: the plan, then the node.",
+        ),
         "accept": ("accepting", "accept", "Plan an acceptance, export it as scripts, judge what comes back."),
     },
     "The embedded engine, on one machine": {

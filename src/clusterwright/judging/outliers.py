@@ -130,15 +130,38 @@ def _compare_magnitudes(alike: Alike, values: Mapping[str, Sequence[Value]]) -> 
 
 def score_nodes(values: Mapping[str, float]) -> dict[str, tuple[float, float]]:
     """Node → (its value, standard deviations from the median by the MAD; 0 for a difference too small to matter)."""
-    centre = median(values.values())
-    apart = {node: abs(value - centre) for node, value in values.items()}
-    mad = median(apart.values())
-    spread = mad / _MAD_SCALE if mad else fmean(apart.values()) * _MEAN_SCALE
-    least = SMALLEST * abs(centre)
-    return {
-        node: (values[node], distance / spread if spread and distance > least else 0.0)
-        for node, distance in apart.items()
-    }
+    usual = spread_of(values.values())
+    return {node: (value, usual.score(value)) for node, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How values lie around their median.
+
+    Args:
+        deviation: the standard deviation of a normal distribution with this MAD; where MAD is 0, with this mean
+            absolute deviation.
+    """
+
+    median: float
+    mad: float
+    deviation: float
+
+    def score(self, value: float) -> float:
+        """Standard deviations away from the median; 0 for a difference too small to matter."""
+        distance = abs(value - self.median)
+        if distance <= SMALLEST * abs(self.median):
+            return 0.0
+        return distance / self.deviation if self.deviation else float("inf")
+
+
+def spread_of(values: Iterable[float]) -> Spread:
+    """Median and spread of at least one value."""
+    known = list(values)
+    centre = median(known)
+    apart = [abs(value - centre) for value in known]
+    mad = median(apart)
+    return Spread(centre, mad, mad / _MAD_SCALE if mad else fmean(apart) * _MEAN_SCALE)
 
 
 def _compare_facts(alike: Alike, values: Mapping[str, Sequence[Value]]) -> list[Outlier] | str:

@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import median
+from statistics import fmean, median
 from typing import Final, TypeVar
 
-from clusterwright.judging.outliers import CUT, FEWEST, score_nodes
+from clusterwright.judging.outliers import CUT, FEWEST, Spread, spread_of
 
 Pair = tuple[str, str]
 _Key = TypeVar("_Key")
+#: Others that a node must have met: the median of three results stands when one of them was with a bad node.
+FEWEST_PARTNERS: Final = 3
 #: Fewest nodes of a test over the network.
 SMALLEST_GROUP: Final = 2
 
@@ -42,50 +44,126 @@ def pair_rounds(nodes: Sequence[str]) -> tuple[tuple[Pair, ...], ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Slow:
+    """Nodes (one, or a pair) that differ from the others to the bad side.
+
+    Args:
+        value: the median of a node's pairs with nodes that are not bad, or the value of a pair.
+        score: standard deviations from the median of the others; infinite where these are all the same.
+        pairs: that the value rests on.
+    """
+
+    nodes: tuple[str, ...]
+    value: float
+    score: float
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
 class PairFindings:
     """What the results of pairs say.
 
     Args:
-        bad_nodes: whose pairs are slow with whomever they meet, with the median of their pairs.
+        bad_nodes: whose pairs are slow with whomever they meet, worst first.
         bad_pairs: slow though both nodes are fast with others: the path between them.
-        why_not: why nothing can be said, or "".
+        cleared: nodes that met enough others and are fast with one of them: a bad node is slow with all.
+        open: the other nodes that are not bad.
+        usual: of the nodes that are not bad; None where too few of them can be compared.
     """
 
-    bad_nodes: tuple[tuple[str, float], ...] = ()
-    bad_pairs: tuple[Pair, ...] = ()
-    why_not: str = ""
+    bad_nodes: tuple[Slow, ...] = ()
+    bad_pairs: tuple[Slow, ...] = ()
+    cleared: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    usual: Spread | None = None
 
 
-def read_pairs(results: Mapping[Pair, float], *, better: str = "more") -> PairFindings:
+def read_pairs(nodes: Sequence[str], results: Mapping[Pair, float], *, better: str = "more") -> PairFindings:
     """Nodes and pairs that differ from the others.
 
+    The worst node is taken out with all its pairs before the next is looked at, so that the pairs of a bad node do not
+    count against those that it met.
+
     Args:
+        nodes: all that are to be told apart.
         results: pair → measured value.
         better: "more" or "less".
     """
+    rest, bad = dict(results), list[str]()
+    while (worst := _worst_node(results, rest, better)) is not None:
+        bad.append(worst)
+        rest = {pair: value for pair, value in rest.items() if worst not in pair}
+    met = _met(results)
+    slow = dict(_worse(rest, better)) if len(rest) >= FEWEST else {}
+    fast = {node for pair in rest if pair not in slow for node in pair}
+    each = {node: median(values) for node, values in _met(rest).items()}
+    usual = spread_of(each.values()) if len(each) >= FEWEST else None
+    enough = {node for node, values in met.items() if usual is not None and len(values) >= FEWEST_PARTNERS}
+    cleared = tuple(node for node in nodes if node in fast & enough)
+    paths = sorted((pair for pair in slow if set(pair) <= set(cleared)), key=lambda pair: -slow[pair])
+    return PairFindings(
+        tuple(_slow_node(node, bad, results, usual) for node in bad),
+        tuple(Slow(pair, results[pair], slow[pair], 1) for pair in paths),
+        cleared,
+        tuple(node for node in nodes if node not in cleared and node not in bad),
+        usual,
+    )
+
+
+def _met(results: Mapping[Pair, float]) -> dict[str, list[float]]:
     met: dict[str, list[float]] = {}
     for pair, value in results.items():
         for node in pair:
             met.setdefault(node, []).append(value)
-    if len(met) < FEWEST:
-        return PairFindings(why_not=f"{len(met)} nodes: fewer than {FEWEST} cannot be compared")
-    if few := sorted(node for node, values in met.items() if len(values) < 2):
-        return PairFindings(why_not=f"{', '.join(few[:4])} met fewer than 2 others: node and path cannot be told apart")
-    each = {node: median(values) for node, values in met.items()}
-    nodes = _worse(each, better)
-    rest = {pair: value for pair, value in results.items() if not set(pair) & set(nodes)}
-    pairs = _worse(rest, better) if len(rest) >= FEWEST else []
-    return PairFindings(tuple((node, each[node]) for node in nodes), tuple(pairs))
+    return met
 
 
-def _worse(values: Mapping[_Key, float], better: str) -> list[_Key]:
-    """Keys that differ to the bad side, worst first."""
-    keys = list(values)
-    scores = score_nodes({str(i): values[key] for i, key in enumerate(keys)})
-    centre = median(values.values())
-    found = [(score, keys[int(i)]) for i, (value, score) in scores.items() if score > CUT and value != centre]
-    bad = [(s, key) for s, key in found if (values[key] < centre) == (better == "more")]
-    return [key for _, key in sorted(bad, key=lambda p: -p[0])]
+def _worst_node(results: Mapping[Pair, float], rest: Mapping[Pair, float], better: str) -> str | None:
+    """The node that differs most to the bad side over the pairs that are left.
+
+    Nodes of which only two pairs are left are looked at when no other differs; of two alike the one whose pairs are
+    worse on average is taken.
+    """
+    sign = -1.0 if better == "more" else 1.0
+    partners = {node: len(values) for node, values in _met(results).items()}
+    met = {node: values for node, values in _met(rest).items() if partners[node] >= FEWEST_PARTNERS}
+    for least in (FEWEST_PARTNERS, FEWEST_PARTNERS - 1):
+        each = {node: median(values) for node, values in met.items() if len(values) >= least}
+        worse = _worse(each, better) if len(each) >= FEWEST else []
+        if worse:
+            return max(worse, key=lambda found: (found[1], sign * fmean(met[found[0]])))[0]
+    return None
+
+
+def _slow_node(node: str, bad: Sequence[str], results: Mapping[Pair, float], usual: Spread | None) -> Slow:
+    mine = {pair: value for pair, value in results.items() if node in pair}
+    clean = [value for pair, value in mine.items() if not set(pair) & (set(bad) - {node})]
+    values = clean or list(mine.values())
+    value = median(values)
+    return Slow((node,), value, usual.score(value) if usual is not None else float("inf"), len(values))
+
+
+def _worse(values: Mapping[_Key, float], better: str) -> list[tuple[_Key, float]]:
+    """(key, score) of those that differ to the bad side."""
+    usual = spread_of(values.values())
+    scored = ((key, usual.score(value)) for key, value in values.items())
+    return [(key, score) for key, score in scored if score > CUT and (values[key] < usual.median) == (better == "more")]
+
+
+def next_pairs(nodes: Sequence[str], tried: Iterable[frozenset[str]], wanted: Sequence[str]) -> tuple[Pair, ...]:
+    """A round of disjoint pairs that were not tried yet, in which as many of the wanted nodes as possible take part."""
+    done = set(tried)
+    used: set[str] = set()
+    found: list[Pair] = []
+    partners = [*wanted, *(node for node in nodes if node not in wanted)]
+    for node in wanted:
+        if node in used:
+            continue
+        fresh = (p for p in partners if p != node and p not in used and frozenset((node, p)) not in done)
+        if (partner := next(fresh, None)) is not None:
+            found.append((node, partner))
+            used |= {node, partner}
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
