@@ -83,7 +83,7 @@ def load_yaml(text: str) -> list[Any]:
     """Read every document of a YAML stream as plain values; aliases are allowed once each, templates are refused."""
     if len(text) > _LARGEST_YAML:
         raise Refused(f"YAML larger than {_LARGEST_YAML // 2**20} MiB; split it")
-    template = re.search(r"\{\{[^}\n]*\}\}", text)
+    template = re.search(r"\{\{[^{}\n]*\}\}", text)
     if template is not None:
         line = text.count("\n", 0, template.start()) + 1
         raise Refused("this is a template, not YAML; render it first (helm template)", line, template.group())

@@ -200,3 +200,19 @@ def test_a_text_of_another_kind_is_refused():
     transcript = read("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n")
     assert transcript.outcome is Outcome.REFUSED
     assert "Service" in str(transcript.refusal)
+
+
+def test_megabytes_of_yaml_are_refused_with_what_to_do():
+    assert "print it as JSON" in str(read("kind: Node\nnote: |\n" + "  a long line\n" * 200_000).refusal)
+    assert "print them as JSON" in str(read("kind: Node\n---\n" * 6_000).refusal)
+
+
+def test_a_list_whose_items_stand_elsewhere_is_incomplete():
+    text = (
+        "items:\nkind: List\n---\n- apiVersion: v1\n  kind: Node\n  metadata: {name: a}\n"
+        "  status: {capacity: {cpu: 1}}\n"
+    )
+    (run,) = read(text).runs
+    assert values(run, "capacity", node="a") == [1.0]
+    (run,) = read("items:\nkind: List\n  - x\n" + "---\n" + text.split("---\n")[1]).runs
+    assert not run.complete

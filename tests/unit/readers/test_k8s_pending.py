@@ -205,3 +205,13 @@ def test_an_unknown_version_of_workloads_is_refused_by_name():
     transcript = read("apiVersion: kueue.x-k8s.io/v9\nkind: Workload\nmetadata: {name: w}\nstatus: {conditions: []}\n")
     assert transcript.outcome is Outcome.REFUSED
     assert "v9" in str(transcript.refusal)
+
+
+def test_many_events_of_one_object_take_time_in_proportion():
+    header = "LAST SEEN   TYPE      REASON             OBJECT     MESSAGE\n"
+    row = (
+        "5m          Warning   FailedScheduling   pod/a      0/1 nodes are available: 1 Insufficient nvidia.com/gpu.\n"
+    )
+    ran = "9m          Normal    Scheduled          pod/a      placed\n"
+    (run,) = read(header + (ran + row) * 3000).runs
+    assert len(values(run, "pending_reason")) == 3000

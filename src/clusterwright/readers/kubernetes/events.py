@@ -149,7 +149,7 @@ def report_events(events: Iterable[Event], builder: RunBuilder) -> None:
 
 
 def _tell_object(about: str, events: Sequence[Event], builder: RunBuilder) -> None:
-    ran = [event for event in events if event.reason in _RAN]
+    history = _history(events)
     for event in events:
         subject = tuple(
             (key, text) for key, text in (("object", about), ("reason", event.reason), ("source", event.source)) if text
@@ -158,11 +158,11 @@ def _tell_object(about: str, events: Sequence[Event], builder: RunBuilder) -> No
         if event.span and (seconds := _seconds(event.span)) is not None:
             builder.observe("event_span", Quantity(seconds, (("s", 1),), event.span), subject, event.line)
         _observe_wait(event, about, builder)
-        if event.reason in _WAITS | _REJECTED:
-            _tell_waiting(event, about, _ran_after(event, ran, events), builder)
+        if event.reason in _WAITS | _REJECTED and not history.ran_after(event):
+            _tell_waiting(event, about, builder)
     waited = [event for event in events if event.reason in _WAITS]
-    if waited and all(_ran_after(event, ran, events) for event in waited):
-        builder.observe("workload_state", "finished" if _ended(events) else "admitted", (("object", about),))
+    if waited and all(history.ran_after(event) for event in waited):
+        builder.observe("workload_state", "finished" if history.ended else "admitted", (("object", about),))
         builder.notice(
             "waited-then-ran",
             f"{about or 'the object'} waited ({waited[-1].reason}) and then ran: it is not stuck",
@@ -171,21 +171,39 @@ def _tell_object(about: str, events: Sequence[Event], builder: RunBuilder) -> No
         )
 
 
-def _ended(events: Iterable[Event]) -> bool:
-    return any(event.reason in ("Completed", "FinishedWorkload") for event in events)
+@dataclass(frozen=True, slots=True)
+class _History:
+    """When an object last ran.
 
+    Args:
+        ended: whether it ran to its end.
+        age_s: of the youngest event by which it ran, None when none has an age.
+        line: of the last event by which it ran, 0 when there is none.
+        ageless_line: the same, of those without an age.
+    """
 
-def _ran_after(event: Event, ran: Iterable[Event], events: Iterable[Event]) -> bool:
-    """Whether its object ran after the event: by age where both have one, by order otherwise, or it ended."""
-    if _ended(events):
-        return True
-    for other in ran:
-        if event.last_s is not None and other.last_s is not None:
-            if other.last_s < event.last_s:
-                return True
-        elif other.line > event.line:
+    ended: bool
+    age_s: float | None
+    line: int
+    ageless_line: int
+
+    def ran_after(self, event: Event) -> bool:
+        """Whether it ran after the event: by age where both have one, by order otherwise, or because it ended."""
+        if self.ended:
             return True
-    return False
+        if event.last_s is None:
+            return self.line > event.line
+        return self.ageless_line > event.line or (self.age_s is not None and self.age_s < event.last_s)
+
+
+def _history(events: Sequence[Event]) -> _History:
+    ran = [event for event in events if event.reason in _RAN]
+    return _History(
+        any(event.reason in ("Completed", "FinishedWorkload") for event in events),
+        min((event.last_s for event in ran if event.last_s is not None), default=None),
+        max((event.line for event in ran), default=0),
+        max((event.line for event in ran if event.last_s is None), default=0),
+    )
 
 
 def _observe_wait(event: Event, about: str, builder: RunBuilder) -> None:
@@ -204,10 +222,8 @@ def _observe_wait(event: Event, about: str, builder: RunBuilder) -> None:
     builder.observe(name, value, (("workload", about.rpartition("/")[2]),), event.line)
 
 
-def _tell_waiting(event: Event, about: str, later: bool, builder: RunBuilder) -> None:
+def _tell_waiting(event: Event, about: str, builder: RunBuilder) -> None:
     named = about or "the pod"
-    if later:
-        return
     subject = (("object", about),) if about else ()
     tell_message(event.message, subject, event.line, builder, waiting=named)
     if event.reason in _REJECTED:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from clusterwright.model.observations import Labels, Weight
@@ -128,13 +129,14 @@ class Reason:
     weight: Weight = Weight.WARNING
 
 
-def explain(message: str) -> list[Reason]:
+@lru_cache(maxsize=256)
+def explain(message: str) -> tuple[Reason, ...]:
     """The reasons in a message, in order; none when nothing in it is known."""
     text = " ".join(message[:_LONGEST].split())
-    return [*_scheduler(text), *_kueue(text), *_others(text)]
+    return (*_scheduler(text), *_kueue(text), *_others(text))
 
 
-def tell_message(message: str, subject: Labels, line: int, builder: RunBuilder, *, waiting: str) -> list[Reason]:
+def tell_message(message: str, subject: Labels, line: int, builder: RunBuilder, *, waiting: str) -> tuple[Reason, ...]:
     """Observe the reasons in a message and say what they mean.
 
     Args:
