@@ -3,7 +3,8 @@
 Observations, each with node and pci where known: `xid`, `sxid` (code; subject also count, instance, uuid or link),
 `xid_count`, `xid_first`, `xid_last`, `xid_detail`, `xid_cause`, `xid_link`, `recovery_action` and the same for sxid
 with `sxid_severity`; `lost_device` (what says so), `aer` (severity), `device_recovery`, `edac`, `mce`, `nic_event`,
-`link_down_longest`, `oom_kills`, `segfault`, `panic`, `gpu_init_failure`. Times are kept as written.
+`link_down_longest`, `oom_kills`, `segfault`, `panic`, `gpu_init_failure`. Times are kept as written: `xid_first`,
+`sxid_first`, `aer_first`, `lost_device_first`, `nic_event_first`, `panic_first`, and `_last` of those that recur.
 Conditions: `started` and `ended` of what the log covers, `lines`, `driver`, `kernel`, `node`.
 """
 

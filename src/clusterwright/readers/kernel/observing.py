@@ -19,6 +19,7 @@ def observe(run: RunBuilder, log: Follower) -> None:
     for (boot, node, pci), gpu in sorted(log.lost.items(), key=lambda item: item[1].line):
         subject = _subject(log, Key(boot, node, "lost", "", pci, ""))
         run.observe("lost_device", ", ".join(gpu.said), subject, gpu.line)
+        run.observe("lost_device_first", gpu.first.time or _TIME_UNKNOWN, subject, gpu.line)
     _pcie(run, log)
     for key, tally in log.tallies.kinds("edac", "mce"):
         part = (("memory", key.what),) if key.what else ()
@@ -86,6 +87,9 @@ def _adapters(run: RunBuilder, log: Follower) -> None:
     for key, tally in log.tallies.kinds("nic"):
         part = (("port", key.what),) if key.what else ()
         run.observe("nic_event", key.code, (*_subject(log, key), *part, ("count", str(tally.count))), tally.line)
+        named = (*_subject(log, key), *part, ("event", key.code))
+        run.observe("nic_event_first", tally.first.time or _TIME_UNKNOWN, named, tally.line)
+        run.observe("nic_event_last", tally.last.time or _TIME_UNKNOWN, named, tally.line)
     for (node, pci, port), seconds in log.downtimes.items():
         subject = tuple((k, v) for k, v in (("node", node), ("pci", pci), ("port", port)) if v)
         run.observe("link_down_longest", quantity(round(seconds, 6), "s"), subject)
@@ -103,6 +107,7 @@ def _system(run: RunBuilder, log: Follower) -> None:
         run.observe("segfault", key.code, about, tally.line)
     for key, tally in log.tallies.kinds("panic"):
         run.observe("panic", key.code, _subject(log, key), tally.line)
+        run.observe("panic_first", tally.first.time or _TIME_UNKNOWN, _subject(log, key), tally.line)
     for key, tally in log.tallies.kinds("init-failure"):
         run.observe("gpu_init_failure", key.code, (*_subject(log, key), ("count", str(tally.count))), tally.line)
 
