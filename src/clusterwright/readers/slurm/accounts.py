@@ -24,6 +24,17 @@ _LISTED: Final = 5
 _STEP_SLACK_S: Final = 5.0
 
 
+#: Ends that say something about cluster or job → what.
+_FAILURES: Final = {
+    "NODE_FAIL": ("a node failed under them: caused by the infrastructure, not by the job", Weight.ERROR),
+    "BOOT_FAIL": ("their nodes did not boot: caused by the infrastructure, not by the job", Weight.ERROR),
+    "LAUNCH_FAILED": ("they could not be started on their nodes", Weight.ERROR),
+    "OUT_OF_MEMORY": ("they exceeded the memory that they had asked for", Weight.WARNING),
+    "TIMEOUT": ("they reached their time limit and did not finish", Weight.WARNING),
+    "FAILED": ("the program ended with an error; exit code and the job's own log say why", Weight.WARNING),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One record that counts.
@@ -110,6 +121,7 @@ class Attempts:
         self._endless: list[str] = []
         self._unaccounted: list[str] = []
         self._no_account: list[str] = []
+        self._failed: dict[str, list[str]] = {}
         self._left_out = 0
 
     def keep(self, text: str, cells: Mapping[str, str]) -> Attempt | None:
@@ -162,6 +174,8 @@ class Attempts:
         else:
             job.attempts.append(attempt)
             job.requeued += attempt.state == "REQUEUED"
+            if attempt.state in _FAILURES:
+                self._failed.setdefault(attempt.state, []).append(attempt.job)
             if cells.get("Submit"):
                 job.submits[cells["Submit"]] = cells.get("User", "")
             if "Account" in cells and cells["Account"] in ("", "(null)"):
@@ -249,6 +263,13 @@ class Attempts:
 
     def _say_ends(self) -> None:
         run = self._run
+        for state, (means, weight) in _FAILURES.items():
+            if jobs := self._failed.get(state):
+                run.notice(
+                    f"ended-{state.lower().replace('_', '-')}",
+                    f"{len(jobs)} allocations ended in {state} ({_listed(jobs)}): {means}",
+                    weight,
+                )
         if self._running:
             run.notice(
                 "still-running",

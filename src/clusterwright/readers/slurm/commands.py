@@ -12,10 +12,21 @@ from typing import Final
 TOOLS: Final = ("sinfo", "squeue", "sacct", "scontrol", "sacctmgr", "sshare", "sprio", "sdiag")
 _WORD: Final = re.compile(r"""'([^']*)'|"([^"]*)"|(\S+)""")
 _PROMPT: Final = re.compile(
-    r"(?:(?:[\w.+-]{1,64}[@:][^\n$#%>]{0,200}|\[[^\]\n]{1,200}\]\s?)[$#%>]|[\w.~/-]{0,64}\$)\s{1,4}"
+    r"(?:\([\w.-]{1,64}\)\s{1,2})?"  # a conda environment
+    r"(?:(?:[\w.+-]{1,64}[@:][^\n$#%>]{0,200}|\[[^\]\n]{1,200}\]\s?)[$#%>]|[\w.~/-]{0,64}\$|[~/][\w.~/-]{0,64}#)\s{1,4}"
     r"(?:sudo\s{1,4}(?:-u\s{1,4}\S{1,64}\s{1,4})?)?"
     r"(?P<command>(?:/[\w./-]{0,200}/)?(?:" + "|".join(TOOLS) + r")(?:\s[^\n]{0,2000})?)$"
 )
+#: A command without its prompt: nothing but the tool, or the tool with an option or a word that it takes.
+_BARE: Final = re.compile(
+    r"(?P<command>(?:" + "|".join(TOOLS) + r")(?:\s{1,4}(?:--?[A-Za-z]|show\s|list\s|release\s)[^\n]{0,2000})?)$"
+)
+#: Columns that a tool prints where no option names them.
+DEFAULTS: Final = {
+    "sinfo": ("PARTITION", "AVAIL", "TIMELIMIT", "NODES", "STATE", "NODELIST"),
+    "squeue": ("JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "NODES", "NODELIST(REASON)"),
+    "sinfo -R": ("REASON", "USER", "TIMESTAMP", "NODELIST"),
+}
 _SINFO_LETTERS: Final = {
     "a": "AVAIL", "c": "CPUS", "C": "CPUS(A/I/O/T)", "D": "NODES", "e": "FREE_MEM", "E": "REASON",
     "f": "AVAIL_FEATURES", "F": "NODES(A/I/O/T)", "G": "GRES", "H": "TIMESTAMP", "i": "RESERVATION",
@@ -64,8 +75,14 @@ class Asked:
 
 def read_prompt(text: str) -> Asked | None:
     """The Slurm command that stands behind a shell prompt; None when the line is none."""
-    match = _PROMPT.match(text.strip()[:2500])
+    text = text.strip()[:2500]
+    match = _PROMPT.match(text) or _BARE.match(text)
     return read_command(match["command"]) if match is not None else None
+
+
+def is_bare_command(text: str) -> bool:
+    """Whether a line is a Slurm command that was copied without its prompt."""
+    return _BARE.match(text.strip()[:2500]) is not None
 
 
 def read_command(command: str) -> Asked:
@@ -123,4 +140,6 @@ def _columns(tool: str, options: dict[str, str]) -> tuple[str, ...]:
     if tool in ("sinfo", "squeue") and long:
         names = (name.split(":")[0].strip().lower() for name in long.split(","))
         return tuple(_LONG_NAMES.get(name, name.upper()) for name in names if name)
+    if tool == "sinfo" and ("R" in options or "list-reasons" in options):
+        return DEFAULTS["sinfo -R"]
     return ()

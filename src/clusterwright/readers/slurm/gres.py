@@ -121,7 +121,7 @@ def read_tres(text: str) -> dict[str, str] | NoValue:
         if not part.strip():
             continue
         key, equals, value = part.partition("=")
-        if not equals or not value or value.endswith("+") or not re.fullmatch(r"[A-Za-z][\w/:.-]{0,127}", key.strip()):
+        if not equals or not value or value.endswith("+") or not re.fullmatch(r"[A-Za-z][\w/:.@-]{0,127}", key.strip()):
             return unreadable(word, "cut by the column's width: not guessed")
         found[key.strip()] = value.strip()
     return found

@@ -8,15 +8,16 @@ Condition: `rows`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
+from clusterwright.lib.hostlists import fold
 from clusterwright.model.observations import Labels, NoValue, Run, Value, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.readers import Head, Reader
-from clusterwright.readers.refusing import Refused
+from clusterwright.readers.refusing import Refused, shorten
 from clusterwright.readers.slurm.amounts import read_count
 from clusterwright.readers.slurm.commands import Asked
 from clusterwright.readers.slurm.sources import lines_of
@@ -58,6 +59,8 @@ _SUBJECTS: Final = {
     "account": "account", "user": "user", "cluster": "cluster", "partition": "partition", "jobid": "job",
     "name": "name", "node": "node", "nodename": "node",
 }  # fmt: skip
+_MOST_EVENTS: Final = 50
+_MOST_ROWS: Final = 10_000
 _NUMBERS: Final = frozenset(
     {
         "rawshares", "normshares", "rawusage", "normusage", "effectvusage", "fairshare", "levelfs", "priority",
@@ -97,13 +100,27 @@ def read_lines(lines: Iterable[Line], _asked: Asked | None = None) -> list[Run]:
     run = RunBuilder(tool)
     rest = kept if layout.spans or second is None else chain((second,), kept)
     rows = 0
+    open_events: dict[str, list[str]] = {}
     for row in read_rows(rest, layout, run):
         rows += 1
         _observe(row, run, tool)
+        _keep_open_event(row.cells, open_events)
+    for said, names in list(open_events.items())[:_MOST_EVENTS]:
+        where = shorten(fold(names), 200)
+        run.notice("event-not-ended", f"{where} ({len(names)} nodes): {said}; the event has no end yet")
     run.condition("rows", float(rows))
     if not rows and not run.rejected:
         run.notice("no-rows", f"{tool} printed a header and no row: nothing is defined or asked for", Weight.INFO)
     return [run.build()]
+
+
+def _keep_open_event(cells: Mapping[str, str], events: dict[str, list[str]]) -> None:
+    """A node's event of `sacctmgr show event` that lasts: the node is out since then."""
+    node = cells.get("NodeName") or cells.get("Node", "")
+    if node and cells.get("TimeEnd") == "Unknown" and cells.get("State") and len(events) < _MOST_ROWS:
+        events.setdefault(f"{cells['State']}, {shorten(cells.get('Reason', '') or 'no reason given', 120)}", []).append(
+            node
+        )
 
 
 def _observe(row: Row, run: RunBuilder, tool: str) -> None:

@@ -27,6 +27,7 @@ from clusterwright.readers.values import lacking, unreadable
 MOST_NODES: Final = 200_000
 _FEWER_GPUS: Final = re.compile(r"gres/gpu count (?:reported lower than configured|too low) \((\d{1,6}) < (\d{1,6})\)")
 _SHOWN: Final = 200
+_MOST_REASONS: Final = 50
 #: Key of a node's facts → observation and how it is read. Sizes are in MiB where Slurm prints no unit.
 _PLAIN: Final = {
     "cpus": ("cpus_configured", "count"), "cpus_allocated": ("cpus_allocated", "count"), "load": ("cpu_load", "count"),
@@ -123,6 +124,7 @@ class _Totals:
     kept_out: list[str] = field(default_factory=list)
     silent: list[str] = field(default_factory=list)
     stateless: int = 0
+    reasons: dict[str, list[str]] = field(default_factory=dict)
     untracked: list[str] = field(default_factory=list)
 
     def conclude(self, run: RunBuilder) -> None:
@@ -151,6 +153,8 @@ class _Totals:
                 f"{len(self.kept_out)} nodes take no ordinary jobs (drained, down, reserved, in maintenance, "
                 f"not responding …): {_names(self.kept_out)}",
             )
+        for reason, names in list(self.reasons.items())[:_MOST_REASONS]:
+            run.notice("nodes-out", f"{_names(names)} ({len(names)} nodes): {reason}")
         if self.silent:
             run.notice("not-responding", f"{len(self.silent)} nodes do not respond: {_names(self.silent)}")
         if self.untracked:
@@ -176,7 +180,7 @@ def _observe(run: RunBuilder, node: NodeFacts, totals: _Totals) -> None:
     for key, (name, how) in _PLAIN.items():
         if key in facts:
             run.observe(name, _read(facts[key], how), subject, node.line)
-    _observe_reason(run, node, state)
+    _observe_reason(run, node, state, totals)
     _observe_gpus(run, node, state, totals)
     memory, free = (read_memory(facts.get(key, ""), plain="MiB") for key in ("memory", "memory_free"))
     if not isinstance(memory, NoValue) and not isinstance(free, NoValue) and memory.value <= 2.0**20 < free.value:
@@ -220,7 +224,7 @@ def _observe_state(run: RunBuilder, node: NodeFacts, totals: _Totals) -> NodeSta
     return state
 
 
-def _observe_reason(run: RunBuilder, node: NodeFacts, state: NodeState | None) -> None:
+def _observe_reason(run: RunBuilder, node: NodeFacts, state: NodeState | None, totals: _Totals) -> None:
     subject = (("node", node.name),)
     reason = node.facts.get("reason", "").strip()
     if reason.lower() in ("", "none", "(null)", "n/a"):
@@ -229,6 +233,8 @@ def _observe_reason(run: RunBuilder, node: NodeFacts, state: NodeState | None) -
     for key in ("reason_user", "reason_since"):
         if lacking(text := node.facts.get(key, "")) is None:
             run.observe(key, read_time(text) if key.endswith("since") else text, subject, node.line)
+    if (state is None and "state" not in node.facts) or (state is not None and not state.takes_jobs):
+        totals.reasons.setdefault(shorten(reason, 120), []).append(node.name)
     if state is not None and state.takes_jobs:
         run.notice(
             "reason-without-drain",
@@ -311,6 +317,19 @@ def _observe_resource(run: RunBuilder, node: NodeFacts, verb: str, gres: Gres) -
             )
 
 
+def _say_untyped(run: RunBuilder, node: NodeFacts, total: int, tres: dict[str, str] | NoValue) -> None:
+    """Say where the types that accounting tracks do not add up to all GPUs: the rest may be parts of GPUs."""
+    typed = {key: value for key, value in ({} if isinstance(tres, NoValue) else tres).items() if "gres/gpu:" in key}
+    known = sum(int(value) for value in typed.values() if value.isdigit() and len(value) < 10)
+    if typed and known < total:
+        run.notice(
+            "gpu-types-unknown",
+            f"node {node.name}: gres/gpu={total}, of which {', '.join(f'{k}={v}' for k, v in typed.items())}; what the "
+            f"other {total - known} are is not listed, they may be MIG slices and no whole GPUs: read Gres",
+            line=node.line,
+        )
+
+
 def _observe_tres(run: RunBuilder, node: NodeFacts, installed: int, used: tuple[Gres, ...], totals: _Totals) -> None:
     configured, allocated = (read_tres(node.facts.get(key, "")) for key in ("cfg_tres", "alloc_tres"))
     counts = [None if isinstance(tres, NoValue) else gpus_in_tres(tres) for tres in (configured, allocated)]
@@ -319,6 +338,7 @@ def _observe_tres(run: RunBuilder, node: NodeFacts, installed: int, used: tuple[
         totals.untracked.append(node.name)
     elif not installed and isinstance(counts[0], int) and "gres" not in node.facts:
         run.observe("gpus_configured", float(counts[0]), subject, node.line)
+        _say_untyped(run, node, counts[0], configured)
         totals.configured = (totals.configured or 0) + counts[0]
     if not used and isinstance(counts[1], int):
         run.observe("gpus_allocated", float(counts[1]), subject, node.line)

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final
 
 from clusterwright.lib.hostlists import HostlistError
-from clusterwright.model.observations import Labels, NoValue, Run, Value, Weight
+from clusterwright.model.observations import Labels, Lack, NoValue, Run, Value, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
 from clusterwright.readers.readers import Head, Reader
@@ -240,8 +240,8 @@ def _add_partition(record: Record, run: RunBuilder) -> None:
     subject = (("partition", record.name),)
     _observe_all(record, run, _PARTITION, subject)
     tres = read_tres(record.values.get("TRES", ""))
-    if not isinstance(tres, NoValue):
-        gpus = gpus_in_tres(tres)
+    if not isinstance(tres, NoValue) or tres.lack is Lack.UNREADABLE:
+        gpus = tres if isinstance(tres, NoValue) else gpus_in_tres(tres)
         run.observe("gpus_configured", float(gpus) if isinstance(gpus, int) else gpus, subject, record.line)
     if record.values.get("State", "UP") != "UP":
         run.notice("partition-not-up", f"partition {record.name} is {record.values['State']}: its jobs do not start")

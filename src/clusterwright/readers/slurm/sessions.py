@@ -18,7 +18,7 @@ from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 from clusterwright.readers.slurm import listings, sacct, scontrol, sinfo, squeue, statistics
-from clusterwright.readers.slurm.commands import Asked, read_prompt
+from clusterwright.readers.slurm.commands import Asked, is_bare_command, read_prompt
 from clusterwright.readers.slurm.jobs import count_tasks
 from clusterwright.readers.slurm.records import BEGINNINGS
 from clusterwright.readers.slurm.sources import lines_of
@@ -42,7 +42,10 @@ class _Segment:
 
 
 def recognise(head: Head) -> int:
-    """A prompt with a Slurm command at the start of a line."""
+    """A prompt with a Slurm command at the start of a line, or a command alone on the first line."""
+    first = next((text for text in head.text.split("\n")[:40] if text.strip()), "")
+    if is_bare_command(first):
+        return 97 if (asked := read_prompt(first)) is not None and asked.tool in _READERS else 0
     for text in head.text.split("\n")[:200]:
         if ("$" in text or "#" in text or "%" in text or ">" in text) and (asked := read_prompt(text)) is not None:
             return 97 if asked.tool in _READERS else 0

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final
 
 from clusterwright.lib.hostlists import HostlistError
-from clusterwright.model.observations import NoValue, Run
+from clusterwright.model.observations import NoValue, Run, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
 from clusterwright.readers.readers import Head, Reader
@@ -170,6 +170,10 @@ def _add(row: Row, run: RunBuilder, nodes: Nodes, sums: _GroupSums, hosts: Hosts
     for key in ("memory", "memory_free", "load"):
         if facts.get(key, "").endswith("+") or "-" in facts.get(key, ""):
             del facts[key]  # the smallest of several different nodes, or a range over them
+    said = cells.get("NODES", "")
+    if names and said.isdigit() and len(said) < 10 and int(said) != len(names):
+        text = f"line {row.line}: the row stands for {said} nodes and names {len(names)}; the names are counted"
+        run.notice("node-count-conflict", text, line=row.line)
     if len(names) == 1:
         _add_processors(cells, facts)
     for name in names:
@@ -265,7 +269,12 @@ def _observe_group(row: Row, partition: str, run: RunBuilder, sums: _GroupSums) 
 def _observe_alone(row: Row, run: RunBuilder) -> None:
     """A row with neither a node's name nor a count: some nodes that are not named."""
     subject = (("row", str(row.line)),)
-    run.missing("names and number of the nodes; run sinfo -N -o '%N %G %T'")
+    if "NODES(A/I/O/T)" in row.cells:
+        run.notice(
+            "nodes-not-named", "counts of nodes by partition only; a node in several is in each count", Weight.INFO
+        )
+    else:
+        run.missing("names and number of the nodes; run sinfo -N -o '%N %G %T'")
     if "STATE" in row.cells:
         state = read_node_state(row.cells["STATE"])
         value = str(state) if state is not None else unreadable(row.cells["STATE"], "no state that Slurm documents")

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
-from clusterwright.model.observations import NoValue, Run
+from clusterwright.model.observations import NoValue, Run, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 from clusterwright.readers.slurm.amounts import read_count, seconds_of
 from clusterwright.readers.slurm.columns import MOST_ROWS, name_rows, name_squeue, split_bare
-from clusterwright.readers.slurm.commands import Asked
+from clusterwright.readers.slurm.commands import DEFAULTS, Asked
 from clusterwright.readers.slurm.jobs import Jobs, is_job_id
 from clusterwright.readers.slurm.reasons import classify_reason
 from clusterwright.readers.slurm.sources import lines_of
@@ -51,6 +51,11 @@ _CHECKS: Final = {
     "NODES": lambda cell: not isinstance(read_count(cell), NoValue),
     "START_TIME": lambda cell: len(cell) > 2,
 }
+#: A row of the columns that squeue prints where no option names them.
+_BY_DEFAULT: Final = re.compile(
+    r" *\d{1,12}(?:_(?:\d+|\[[\d,%.-]{1,400}\]))? +\S+ .{1,200} [A-Z]{1,2} +"
+    r"(?:\d+-)?(?:\d+:){1,2}\d\d +\d+ +\S.{0,4000}"
+)
 _DATE: Final = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$")
 
 
@@ -63,6 +68,8 @@ def recognise(head: Head) -> int:
             own = len(_OWN & set(layout.names))
             if own:
                 return 90 if own > 1 else 55
+    if lines and all(_BY_DEFAULT.fullmatch(line) for line in lines):
+        return 60
     return 40 + 10 * ("squeue" in head.name) if _looks_bare(lines) else 0
 
 
@@ -105,6 +112,10 @@ def _find_rows(first: Line, kept: Iterator[Line], asked: Asked, run: RunBuilder)
         delimiter = next((d for d in ("|", ",", "\t") if d in first.text), "")
         return read_rows(whole, Layout(asked.columns, delimiter), run, _CHECKS)
     held = [line for line, _ in zip(whole, range(MOST_ROWS), strict=False)]
+    if all(_BY_DEFAULT.fullmatch(line.text) for line in held):
+        run.notice("no-header", "no header; the columns are those that squeue prints by default", Weight.INFO)
+        run.missing("header")
+        return read_rows(held, Layout(DEFAULTS["squeue"], ""), run, _CHECKS)
     return iter(name_rows(split_bare(held, run), name_squeue, run))
 
 

@@ -102,6 +102,9 @@ def read_node_state(text: str) -> NodeState | None:
     words = _ALONE if len(parts) == 1 else {}
     base = ""
     for part in parts:
+        while part and part[-1] in SUFFIXES and part not in _WORDS:  # DOWN*+DRAIN, before Slurm 21.08
+            flags.add(SUFFIXES[part[-1]])
+            part = part[:-1]
         known = words.get(part) or _WORDS.get(part)
         if known is None:
             return None
