@@ -19,6 +19,8 @@ from clusterwright.readers.refusing import Refused
 #: Deepest nesting that is read; nothing that a tool writes comes near it.
 DEEPEST: Final = 100
 _LARGEST_YAML: Final = 16 * 1024 * 1024
+_ALIAS: Final = re.compile(r"(?:^|[\s\[,{])\*[\w-]+")
+_MOST_ALIASED: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def find_json(text: str) -> tuple[int, int] | None:
 
 
 def load_yaml(text: str) -> list[Any]:
-    """Read every document of a YAML stream as plain values; aliases are allowed once each, templates are refused."""
+    """Read every document of a YAML stream as plain values; templates and endless aliases are refused."""
     if len(text) > _LARGEST_YAML:
         raise Refused(f"YAML larger than {_LARGEST_YAML // 2**20} MiB; split it")
     template = re.search(r"\{\{[^{}\n]*\}\}", text)
@@ -94,18 +96,35 @@ def load_yaml(text: str) -> list[Any]:
     yaml = YAML(typ="safe", pure=True)
     yaml.allow_duplicate_keys = False
     try:
-        return list(yaml.load_all(StringIO(text)))
+        documents = list(yaml.load_all(StringIO(text)))
     except MarkedYAMLError as error:
         mark = error.problem_mark
         problem = str(error.problem or error).split("\n")[0]
         raise Refused(f"not YAML: {problem}", mark.line + 1 if mark else 0) from None
     except (YAMLError, ValueError, RecursionError, AttributeError, TypeError, KeyError, OverflowError) as error:
         raise Refused(f"not YAML: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from None
+    _guard_aliases(documents, text)
+    return documents
+
+
+def _guard_aliases(documents: list[Any], text: str) -> None:
+    """Refuse a value that contains itself, or that its aliases make larger than its text could be."""
+    if not _ALIAS.search(text):
+        return
+    left = len(text) + _MOST_ALIASED
+    waiting: list[Any] = [documents]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict | list):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+            left -= len(value)
+        if left < 0:
+            raise Refused("YAML aliases that contain themselves or repeat without end")
 
 
 def _guard_yaml(text: str) -> None:
     """Refuse nesting or aliases that would make a small text a huge value."""
-    if len(re.findall(r"(?:^|[\s\[,{])\*[\w-]+", text)) > 1000:
+    if len(_ALIAS.findall(text)) > 1000:
         raise Refused("more than 1,000 YAML aliases")
     if len(re.findall(r"(?:^|[\s\[,{:-])&[\w-]+", text)) > 1000:
         raise Refused("more than 1,000 YAML anchors")

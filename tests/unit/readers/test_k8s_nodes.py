@@ -216,3 +216,14 @@ def test_a_list_whose_items_stand_elsewhere_is_incomplete():
     assert values(run, "capacity", node="a") == [1.0]
     (run,) = read("items:\nkind: List\n  - x\n" + "---\n" + text.split("---\n")[1]).runs
     assert not run.complete
+
+
+def test_aliases_that_never_end_are_refused():
+    for text in (
+        "kind: Node\nspec: &a [*a]\n",
+        "kind: Node\na: &a [x, x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"{b}: &{b} [{', '.join(['*' + a] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
+    ):
+        transcript = read(text)
+        assert transcript.outcome is Outcome.REFUSED
+        assert "aliases" in str(transcript.refusal)
