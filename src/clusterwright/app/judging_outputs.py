@@ -16,9 +16,11 @@ from clusterwright.files.inputs import DEFAULT_NAME, STANDARD_INPUT
 from clusterwright.files.streams import find_outputs, stream_bytes
 from clusterwright.files.times import written_at
 from clusterwright.judging.advising import advise
+from clusterwright.judging.causes import find_causes
 from clusterwright.judging.combining import combine
 from clusterwright.judging.conditions import magnitude
 from clusterwright.judging.deriving import Derivation, derive
+from clusterwright.judging.happenings import Log, happenings_of
 from clusterwright.judging.meaning import meaning_of
 from clusterwright.judging.outliers import find_outliers
 from clusterwright.judging.outputs import Judged, JudgedOutput, Kept, Timed
@@ -92,13 +94,14 @@ def judge_outputs(request: OutputRequest, *, kept: Sequence[Kept] = (), now: dat
     kept = [_without_repeats(k, [output.evidence for output in judged]) for k in kept]
     evidence = combine([*(output.evidence for output in judged), *(e for k in kept for e in k.evidence)])
     groups = tuple(g for g in find_outliers(evidence) if not g.why_not)
+    causes = find_causes(happenings_of(Log(o.path, o.transcript, o.evidence.nodes) for o in judged))
     if document is None:
-        return Judged(judged, groups=groups, remarks=_remarks_on(kept), kept=tuple(kept))
+        return Judged(judged, groups=groups, remarks=_remarks_on(kept), kept=tuple(kept), causes=causes)
     plan = plan_architecture(document, catalogue)
     verdicts, coverage = judge_document(document, plan, (), evidence, now=now)
     name = document.architecture.cluster.name
     remarks = (*_remarks(request, document, judged), *_remarks_on(kept))
-    return Judged(judged, name, verdicts, coverage, groups, remarks, tuple(kept))
+    return Judged(judged, name, verdicts, coverage, groups, remarks, tuple(kept), causes)
 
 
 def _without_repeats(kept: Kept, fresh: Sequence[Evidence]) -> Kept:

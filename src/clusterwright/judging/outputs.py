@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from clusterwright.judging.advising import Advised, is_serious
+from clusterwright.judging.causes import Chain
 from clusterwright.judging.meaning import Meaning
 from clusterwright.judging.outliers import Group
 from clusterwright.judging.verdicts import exit_code
@@ -104,6 +105,7 @@ class Judged:
 
     Args:
         kept: evidence that counted beside the outputs.
+        causes: events of the logs that others follow from.
         name: of the architecture, "" without one.
         verdicts: on its claims; () without one.
         groups: metrics in which nodes were compared with each other.
@@ -117,6 +119,7 @@ class Judged:
     groups: tuple[Group, ...] = ()
     remarks: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
+    causes: tuple[Chain, ...] = ()
 
     @property
     def exit_code(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from clusterwright.judging.causes import Chain
+from clusterwright.judging.happenings import Happening
 from clusterwright.judging.outliers import Outlier
 from clusterwright.judging.outputs import Judged, JudgedOutput, Kept
 from clusterwright.judging.yardsticks import Yardstick
@@ -20,8 +22,29 @@ def judgement_values(judged: Judged) -> dict[str, Any]:
         "coverage": None if judged.coverage is None else _coverage_values(judged),
         "verdicts": [_verdict_values(v) for v in judged.verdicts],
         "outliers": [_outlier_values(o) for group in judged.groups for o in group.outliers],
+        "causes": [_chain_values(c) for c in judged.causes],
         "outputs": [_output_values(o) for o in judged.outputs],
         "kept": [_kept_values(k) for k in judged.kept],
+    }
+
+
+def _chain_values(chain: Chain) -> dict[str, Any]:
+    return {
+        "root": _event_values(chain.root),
+        "consequences": [
+            {**_event_values(c.event), "after_s": c.after_s, "doubt": c.doubt or None} for c in chain.consequences
+        ],
+    }
+
+
+def _event_values(event: Happening) -> dict[str, Any]:
+    return {
+        "event": event.name,
+        "nodes": list(event.nodes),
+        "device": event.device or None,
+        "file": event.path,
+        "line": event.line,
+        "time": event.first.text if event.first is not None else None,
     }
 
 

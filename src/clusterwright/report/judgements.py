@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from clusterwright.judging.advising import Advised
+from clusterwright.judging.causes import Chain
 from clusterwright.judging.meaning import Meaning
 from clusterwright.judging.outliers import Group, Outlier
 from clusterwright.judging.outputs import Judged, JudgedOutput, Kept
@@ -33,6 +34,7 @@ def render_judgement(judged: Judged, *, whole: bool = False, width: int = 120) -
     names = _short_names(judged.outputs)
     _add_coverage(page, judged)
     _add_verdicts(page, judged, names, Outcome.NOT_MET)
+    _add_causes(page, judged, names)
     _add_errors(page, judged, names)
     _add_advice(page, judged.outputs, names)
     _add_outliers(page, judged.groups)
@@ -43,7 +45,7 @@ def render_judgement(judged: Judged, *, whole: bool = False, width: int = 120) -
     if judged.coverage is None:
         told: set[Meaning] = set()
         for output in judged.outputs:
-            _add_output(page, output, told)
+            _add_output(page, output, told, {c.root.path for c in judged.causes})
         for kept in judged.kept:
             _add_kept(page, kept)
     else:
@@ -147,6 +149,27 @@ def _tell_unmeasured(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def _name(verdict: Verdict) -> str:
     return verdict.id if verdict.requirement.required else f"{verdict.id} (informational)"
+
+
+def _add_causes(page: _Page, judged: Judged, names: _Names) -> None:
+    """Root causes with what follows from them."""
+    if judged.causes:
+        page.head("root causes, before their consequences:")
+        page.items([_tell_chain(chain, names) for chain in judged.causes])
+
+
+def _tell_chain(chain: Chain, names: _Names) -> str:
+    root = chain.root
+    where = f"{root.where}: " if root.where else ""
+    at = f" at {root.first.text}" if root.first is not None else ""
+    told = [f"{where}{root.name}{at} ({names[root.path]}:{root.line})"]
+    for consequence in chain.consequences:
+        event = consequence.event
+        on = f" on {event.where}" if event.where and event.where != root.where else ""
+        after = f", {consequence.after_s:.6g} s later" if consequence.after_s is not None else ""
+        doubt = f", {consequence.doubt}" if consequence.doubt else ""
+        told.append(f"{event.name}{on}{after}{doubt} ({names[event.path]}:{event.line})")
+    return " → ".join(told)
 
 
 def _add_errors(page: _Page, judged: Judged, names: _Names) -> None:
@@ -254,8 +277,12 @@ def format_size(size: float) -> str:
     return f"{size:,.0f} B"
 
 
-def _add_output(page: _Page, output: JudgedOutput, told: set[Meaning]) -> None:
-    """One output; what its kind proves is told at the first one of that kind."""
+def _add_output(page: _Page, output: JudgedOutput, told: set[Meaning], rooted: set[str]) -> None:
+    """One output; what its kind proves is told at the first one of that kind.
+
+    Args:
+        rooted: outputs whose root causes were told already.
+    """
     kind = output.transcript.kind or "unknown kind"
     page.head(f"{output.path}: {kind}, {output.transcript.outcome.value}")
     if output.transcript.refusal is not None:
@@ -266,7 +293,8 @@ def _add_output(page: _Page, output: JudgedOutput, told: set[Meaning]) -> None:
         page.item(f"proves: {output.meaning.proves}")
         page.item(f"does not prove: {output.meaning.does_not}")
         told.add(output.meaning)
-    warnings = [n for n in output.notices if n.weight is Weight.WARNING]
+    again = {"root-cause"} if output.path in rooted else set()
+    warnings = [n for n in output.notices if n.weight is Weight.WARNING and n.code not in again]
     page.items([f"warning: {n.message}" + (f" (line {n.line})" if n.line else "") for n in warnings])
     readings = output.evidence.readings if page.whole else _fold_rows(output.evidence.readings)
     page.items(list(_tell_values(readings)))
