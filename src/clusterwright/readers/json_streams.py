@@ -52,7 +52,12 @@ def load_documents(text: str) -> list[tuple[Json, int]]:
     for piece in split_json(text):
         if piece.cut:
             raise Refused("the JSON ends in the middle", piece.line + piece.text.count("\n"), piece.text[-60:])
-        found.append((load_json(piece.text, first_line=piece.line), piece.line))
+        try:
+            found.append((load_json(piece.text, first_line=piece.line), piece.line))
+        except Refused:
+            if piece.text.startswith("[") and "\n" not in piece.text:
+                continue  # the date or level of a log line
+            raise
     if not found:
         raise Refused("holds no JSON document", 1, text.lstrip()[:80])
     return found

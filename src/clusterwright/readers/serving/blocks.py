@@ -16,12 +16,13 @@ from clusterwright.readers.serving.commands import Command
 from clusterwright.readers.serving.labels import CONDITIONS, FIGURES, read_statistic, split_unit, without_unit
 from clusterwright.readers.values import quantity, read_number, unreadable
 
-BANNER: Final = re.compile(r"={4,}\s*(Serving Benchmark Result|Offline Throughput Benchmark Result)\s*={4,}")
+BANNER: Final = re.compile(r"={4} (Serving Benchmark Result|Offline Throughput Benchmark Result) ={4}")
 _FOOTER: Final = re.compile(r"={20,}")
-_HEADING: Final = re.compile(r"-{4,}\s*(\S.*?)\s*-{4,}")
 _ROW: Final = re.compile(r"([A-Za-z][^:]{1,60}):\s*(.*)")
 _PLACEHOLDER: Final = re.compile(r"[xX]+(?:\.[xX]+)?|\.{2,}|…|<[^>]*>|N\.NN|#+")
 _NUMBER_FIRST: Final = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|inf|nan)(?:\s+(.*))?$")
+_LONGEST: Final = 200
+_MOST_ROWS: Final = 10_000
 _WANTED: Final = ("Successful requests", "Benchmark duration (s)", "Mean TTFT (ms)")
 
 
@@ -55,10 +56,16 @@ def find_blocks(lines: Iterable[Line]) -> list[Block]:
 def _take(block: Block, text: str, number: int) -> None:
     if _FOOTER.fullmatch(text):
         block.ended = True
-    elif not _HEADING.fullmatch(text) and (row := _ROW.fullmatch(text)):
+    elif _is_heading(text):
+        return
+    elif row := _ROW.fullmatch(text):
         block.rows.append((row[1].strip(), row[2].strip(), number))
-    elif text and not _HEADING.fullmatch(text) and len(block.rows) < 10_000:
+    elif 0 < len(text) < _LONGEST and len(block.rows) < _MOST_ROWS:
         block.rows.append((text, "", number))
+
+
+def _is_heading(text: str) -> bool:
+    return text.startswith("----") and text.endswith("----")
 
 
 def refuse_templates(blocks: list[Block]) -> None:

@@ -34,6 +34,8 @@ from clusterwright.readers.values import quantity, read_number
 _AGREES: Final = 0.10
 _BLOCK_SIZES: Final = (1, 8, 16, 32, 64, 128, 256)
 _MOST_RUNS: Final = 1_000
+#: Of a line, characters that are looked at; the lines of servers are far shorter.
+_LONGEST: Final = 4_000
 _STRONG: Final = (
     "GPU KV cache size:", "Maximum concurrency for", "KV Cache is allocated.", "in paged KV cache",
     "No available memory for the cache blocks", "Loading model weights took", "max_total_num_tokens=",
@@ -94,7 +96,7 @@ class _Reader:
 
     def take(self, line: Line) -> None:
         """One more line."""
-        text = line.text
+        text = line.text[:_LONGEST]
         if ENGINE_START.search(text) and self._values:
             self.finish()
         for form, name in CONDITIONS:

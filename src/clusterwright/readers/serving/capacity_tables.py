@@ -17,17 +17,19 @@ from clusterwright.readers.refusing import Refused
 from clusterwright.readers.serving.concurrencies import say_concurrency
 from clusterwright.readers.values import lacking, read_amount, read_number, unreadable
 
-_TITLE: Final = re.compile(
-    r"^\s*\|.*\b(?:GPU KV cache size|max(?:imum)? concurrency|available KV)\b.*\|\s*$", re.MULTILINE
-)
-_RULE: Final = re.compile(r"\s*\|[\s|:-]+\|\s*")
+_TITLES: Final = ("GPU KV cache size", "max concurrency", "maximum concurrency", "available KV")
+_RULE: Final = frozenset(" \t|:-")
 _STOPPED: Final = re.compile(r"refuses to start|does not start|fails to start|crash|OOM|out of memory", re.IGNORECASE)
 _SILENT: Final = re.compile(r"\b0 tok/s|\b0 output tokens|never (?:answers|returns)|hangs", re.IGNORECASE)
 
 
 def is_table(text: str) -> bool:
     """Whether there is such a table."""
-    return _TITLE.search(text) is not None
+    return any(_is_title(line) for line in text.split("\n"))
+
+
+def _is_title(line: str) -> bool:
+    return line.lstrip().startswith("|") and any(title in line for title in _TITLES)
 
 
 def read_table(lines: Iterable[Line]) -> list[Run]:
@@ -38,9 +40,9 @@ def read_table(lines: Iterable[Line]) -> list[Run]:
     for line in lines:
         if not line.text.strip().startswith("|"):
             columns = []
-        elif _TITLE.match(line.text):
+        elif _is_title(line.text):
             columns = _cells(line.text)
-        elif columns and not _RULE.fullmatch(line.text) and len(runs) < 1000:
+        elif columns and not _RULE.issuperset(line.text) and len(runs) < 1000:
             cells = _cells(line.text)
             if len(cells) == len(columns):
                 runs.append(_row(dict(zip(columns, cells, strict=True)), line.number))

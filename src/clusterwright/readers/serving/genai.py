@@ -11,7 +11,7 @@ from clusterwright.readers.cleaning import Source
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.serving import genai_json, genai_tables
 
-_TABLE: Final = re.compile(r"[│┃|]\s*(?:Metric|Statistic)\s*[│┃|].*\b(?:avg|p99)\b")
+_TABLE: Final = re.compile(r"[│┃|] {0,80}(?:Metric|Statistic) {0,80}[│┃|].{0,400}?\b(?:avg|p99)\b")
 _CSV: Final = re.compile(r"^\"?(?:Metric|Statistic)\"?,\"?(?:avg|min)\b", re.MULTILINE)
 _METRIC: Final = re.compile(
     r'"(?:time_to_first_token|request_latency|request_throughput|inter_token_latency)"\s*:\s*\{'

@@ -15,7 +15,7 @@ from clusterwright.readers.serving.benchmarks import Benchmark
 from clusterwright.readers.serving.genai_metrics import is_metric, is_statistic, put_metric, say_goodput, split_title
 from clusterwright.readers.values import read_number
 
-TITLE: Final = re.compile(r"NVIDIA (GenAI-Perf|AIPerf)\s*\|\s*([\w ,-]*Metrics)")
+TITLE: Final = re.compile(r"NVIDIA (GenAI-Perf|AIPerf)\s*\|\s*([\w ,-]{0,60}?Metrics)")
 _BARS: Final = re.compile(r"[│┃║|]")
 _BOTTOM: Final = re.compile(r"\s*[└╚╰┗+][─═━┴╧-]")
 _HEADS: Final = ("metric", "statistic")

@@ -21,7 +21,7 @@ from clusterwright.readers.refusing import Refused
 from clusterwright.readers.serving.benchmarks import Benchmark
 from clusterwright.readers.values import quantity, read_number
 
-_RULE: Final = re.compile(r"[\s|=+-]*[=-]{3,}[\s|=+-]*")
+_RULE: Final = frozenset(" \t|=+-")
 _LATENCY: Final = re.compile(
     r"(?P<what>Req(?:uest)? Latency|TTFT|ITL|TPOT)\s*\(?(?P<unit>ms|sec|s)?\)? (?P<step>mean|median|mdn|p\d{1,3})",
     re.IGNORECASE,
@@ -66,7 +66,7 @@ def _read_tables(lines: Iterable[Line]) -> list[Run]:
     heads: list[list[str]] = []
     columns: list[str] = []
     for line in lines:
-        if "|" not in line.text or _RULE.fullmatch(line.text):
+        if "|" not in line.text or _is_rule(line.text):
             if "|" in line.text and heads:
                 columns, heads = _columns(heads), []
             elif not line.text.strip():
@@ -82,6 +82,10 @@ def _read_tables(lines: Iterable[Line]) -> list[Run]:
     if not runs:
         raise Refused("no table of GuideLLM with rows")
     return [_finish(benchmark) for benchmark in list(runs.values())[:1000]]
+
+
+def _is_rule(text: str) -> bool:
+    return ("---" in text or "===" in text) and _RULE.issuperset(text)
 
 
 def _columns(heads: list[list[str]]) -> list[str]:

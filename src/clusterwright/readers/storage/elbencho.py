@@ -17,9 +17,9 @@ from clusterwright.readers.sizes import read_size
 from clusterwright.readers.storage import elbencho_json
 from clusterwright.readers.storage.elbencho_phases import observe_latency, observe_result, say_small_files
 
-_HEADER: Final = re.compile(r"\s*OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE")
+_HEADER: Final = re.compile(r"OPERATION {1,40}RESULT TYPE {1,40}FIRST DONE {1,40}LAST DONE")
 _RULE: Final = re.compile(r"\s*=+\s+=+\s+=+")
-_ROW: Final = re.compile(r"(?P<phase>[A-Z][A-Z0-9_]*)?\s+(?P<label>[A-Za-z][\w /%]*?)\s*:\s*(?P<rest>.*)")
+_ROW: Final = re.compile(r"(?P<phase>[A-Z][A-Z0-9_]*)?\s+(?P<label>[A-Za-z][\w /%]{0,40}?)\s*:\s*(?P<rest>.*)")
 _COMMAND: Final = re.compile(r"(?:^|[\s/\"])elbencho\"? (.*)")
 _FAILURE: Final = re.compile(r"(?:ERROR|WARNING: .*(?:fail|error)).*", re.IGNORECASE)
 _FLAGS: Final = {
@@ -74,7 +74,7 @@ class _Reader:
     def take(self, line: Line) -> None:
         """One more line."""
         text = line.text
-        if _HEADER.match(text):
+        if _HEADER.match(text.lstrip()):
             self.finish()
             self._builder = RunBuilder("elbencho")
             self._rows = 0

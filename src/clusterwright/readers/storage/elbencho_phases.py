@@ -68,7 +68,7 @@ def observe_latency(builder: RunBuilder, phase: str, label: str, text: str, numb
     which = "latency" if "IO" in found[1] else "entry_latency"
     subject = (("phase", phase.strip()),)
     unit = {"us": "µs", "ms": "ms", None: ""}[found[3]]
-    for key, cell in re.findall(r"([\w.]+%?)<?=\s*([\d.]+\s?[a-zµ]*)", text):
+    for key, cell in re.findall(r"([\w.]{1,20}%?)<?=\s*([\d.]+\s?[a-zµ]*)", text):
         name = f"p{key[:-1].replace('.', '_')}" if key.endswith("%") else {"avg": "mean"}.get(key, key)
         value: Value = read_quantity(cell, unit) if unit else read_duration(cell)
         builder.observe(f"{name_of(phase)}_{which}_{name}", value, subject, number)

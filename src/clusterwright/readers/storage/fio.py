@@ -13,7 +13,7 @@ from clusterwright.readers.storage import fio_json, fio_terse, fio_text
 from clusterwright.readers.storage.spreads import compare_runs
 
 _JSON: Final = re.compile(r'"fio version"\s*:')
-_VERSION: Final = re.compile(r"^\s*fio-\d{1,3}\.\d{1,4}\S*\s*$", re.MULTILINE)
+_VERSION: Final = re.compile(r"^[ \t]*fio-\d{1,3}\.\d{1,4}\S{0,60}[ \t]*$", re.MULTILINE)
 _TERSE: Final = re.compile(r"^\d;fio-\d{1,3}\.\d{1,4}[^;\n]*;", re.MULTILINE)
 
 

@@ -31,7 +31,7 @@ _PERCENTILES: Final = re.compile(r"\s*(?P<what>slat|clat|lat|sync) percentiles \
 _PERCENTILE: Final = re.compile(r"(\d{1,3}\.\d+|\d{1,3})th=\[\s*([^\]]*)\]")
 _STATUS: Final = re.compile(r"Run status group (\d+)")
 _GROUP: Final = re.compile(r"\s+(?P<name>READ|WRITE|TRIM|MIXED): (?P<rest>.*)")
-_PAIR: Final = re.compile(r"(\w+)=\s*([^,\s]+)")
+_PAIR: Final = re.compile(r"(\w{1,24})=\s*([^,\s]+)")
 _FAILURE: Final = re.compile(r"fio: .*\b(?:err=\s*[1-9]\d*|error|failed)\b.*", re.IGNORECASE)
 _UNITS: Final = {"nsec": "ns", "usec": "µs", "msec": "ms", "sec": "s"}
 _BYTES: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)B(/s(?:ec)?)?")

@@ -17,7 +17,7 @@ _VERSIONS: Final = re.compile(
     r"(GDS release version|nvidia_fs version|libcufile version|Platform|Cuda Driver Version Installed):\s*(\S+)"
 )
 _SECTION: Final = re.compile(r"\s*(ENVIRONMENT|DRIVER CONFIGURATION|CUFILE CONFIGURATION|GPU INFO|PLATFORM INFO):?\s*$")
-_PAIR: Final = re.compile(r"\s*(?:--)?([A-Za-z][\w .()-]*?)\s*: ?(\S.*)")
+_PAIR: Final = re.compile(r"\s*(?:--)?([A-Za-z][\w .()-]{0,60}?)\s*: ?(\S.*)")
 _GPU: Final = re.compile(r"\s*GPU index (\d+) (.+?) bar:\d+ bar size \(MiB\):\d+ (supports GDS|does not support GDS)")
 _FORCED: Final = "properties.force_compat_mode"
 _ALLOWED: Final = ("properties.use_compat_mode", "properties.allow_compat_mode")
@@ -25,7 +25,7 @@ _ALLOWED: Final = ("properties.use_compat_mode", "properties.allow_compat_mode")
 
 def recognise(head: Head) -> int:
     """Sure by the version line."""
-    if re.search(r"^\s*GDS release version:", head.text, re.MULTILINE):
+    if re.search(r"^[ \t]*GDS release version:", head.text, re.MULTILINE):
         return 100
     return 90 if "CUFILE CONFIGURATION" in head.text and "DRIVER CONFIGURATION" in head.text else 0
 

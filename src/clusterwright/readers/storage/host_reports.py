@@ -13,7 +13,7 @@ _FILE_SYSTEM: Final = re.compile(
     r"Used Inodes: (?P<share>[\d.]+)%"
 )
 _TRANSPORT: Final = re.compile(
-    r"\bUCX\s+ERROR\b|\bMXM\s+ERROR\b|\bopal_\w+ .*error|Connection reset by peer|psm2?_.*error"
+    r"\bUCX\s+ERROR\b|\bMXM\s+ERROR\b|\bopal_\w{1,40} .{0,200}?error|Connection reset by peer|psm2?_.{0,200}?error"
 )
 _FULL: Final = 99.95
 _NEARLY_FULL: Final = 95.0

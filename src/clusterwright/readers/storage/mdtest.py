@@ -20,7 +20,7 @@ from clusterwright.readers.storage.host_reports import HostReports
 from clusterwright.readers.values import quantity, read_number
 
 _BANNER: Final = re.compile(
-    r"\s*mdtest-(\d+\.\S+) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node\(?s?\)?", re.MULTILINE
+    r"mdtest-(\d+\.\S+) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node\(?s?\)?", re.MULTILINE
 )
 _TITLE: Final = re.compile(r"SUMMARY(?: (rate|time))?\b[^:]*:\s*\(of (\d+) iterations?\)")
 _ROW: Final = re.compile(r"\s*([A-Z][a-z]+ [a-z]+(?: \(\w+\))?)\s*:?\s+(\S.*)")
@@ -64,8 +64,8 @@ class _Reader:
 
     def take(self, line: Line) -> None:
         """One more line."""
-        text = line.text
-        if banner := _BANNER.match(text):
+        text = line.text.rstrip()
+        if banner := _BANNER.match(text.lstrip()):
             self.finish()
             self._begin(banner[1])
             self._begun = True

@@ -11,10 +11,10 @@ from clusterwright.readers.values import quantity
 
 _BEGUN: Final = re.compile(r"\bsaving checkpoint at iteration\s+(\d{1,12}) to\b", re.IGNORECASE)
 _SAVED: Final = re.compile(r"successfully saved checkpoint (?:at|from) iteration\s+(\d{1,12})\b", re.IGNORECASE)
-_TITAN_BEGUN: Final = re.compile(r"Saving (?:the|a full) checkpoint\b(?:.*?\bstep (\d{1,12}))?")
-_TITAN_SAVED: Final = re.compile(r"Finished saving the checkpoint .*?in ([\d.]+) seconds")
+_TITAN_BEGUN: Final = re.compile(r"Saving (?:the|a full) checkpoint\b(?:.{0,200}?\bstep (\d{1,12}))?")
+_TITAN_SAVED: Final = re.compile(r"Finished saving the checkpoint .{0,200}?in ([\d.]+) seconds")
 _TIME: Final = re.compile(r"\bsave-checkpoint(?: \.+)?\s*:\s*(?:\(([\d.]+), ([\d.]+)\)|([\d.]+))")
-_LOADED: Final = re.compile(r"successfully loaded checkpoint from (\S{1,200}).*? at iteration\s+(\d{1,12})")
+_LOADED: Final = re.compile(r"successfully loaded checkpoint from (\S{1,200}).{0,200}? at iteration\s+(\d{1,12})")
 _NONE: Final = re.compile(r"will not load any checkpoints and will start from random")
 _MOST: Final = 20_000
 

@@ -34,16 +34,16 @@ _OPERATIONS: Final = {
 }  # fmt: skip
 #: (pattern, code, what it means), the causes first.
 _CAUSES: Final = (
-    (r"failed to extend /dev/shm|creating shared memory segment|unable to write to file </torch_|Bus error.*shared mem",
+    (r"failed to extend /dev/shm|creating shared memory segment|unable to write to file </torch_|Bus error.{0,9}shared",
      "shared-memory-too-small", "the shared memory (/dev/shm) of the container is too small: a setting, no hardware"),
     (r"No space left on device", "no-space", "a file system is full"),
     (r"Disk quota exceeded", "quota", "a quota is used up"),
     (r"uncorrectable ECC error|CUDA error: an uncorrectable", "ecc", "a GPU reports an uncorrectable memory error"),
     (r"NVRM: Xid|\bXid \(PCI:", "xid", "the driver logged an Xid"),
     (r"GPU has fallen off the bus|Unable to determine the device handle", "gpu-lost", "a GPU is gone"),
-    (r"NET/IB.*(?:status=12|Got completion.*error)|IBV_WC_RETRY_EXC_ERR", "fabric-retries",
+    (r"NET/IB.{0,300}?(?:status=12|Got completion.{0,100}?error)|IBV_WC_RETRY_EXC_ERR", "fabric-retries",
      "retries on InfiniBand are exceeded: link, cable, or the other side died"),
-    (r"NET/IB.*(?:Call to ibv_\w+ failed)", "fabric-call", "a call of the InfiniBand library failed"),
+    (r"NET/IB.{0,300}?(?:Call to ibv_\w+ failed)", "fabric-call", "a call of the InfiniBand library failed"),
     (r"torch\.(?:cuda\.)?OutOfMemoryError|CUDA out of memory|CUDA error: out of memory", "out-of-memory",
      "a GPU ran out of memory"),
     (r"oom-kill|Out of memory: Killed process|OOMKilled|Detected \d+ oom", "host-out-of-memory",

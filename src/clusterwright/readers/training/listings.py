@@ -24,7 +24,7 @@ from clusterwright.readers.sizes import read_size
 _ROW: Final = re.compile(
     r"\s*(?P<mode>[-dlbcps][rwxsStT-]{9}[.+@]?)\s+\d+\s+(?:\S+\s+){1,2}?(?P<size>\d+(?:[.,]\d+)?[KMGTP]?)\s+"
     r"(?P<time>(?:[A-Z][a-z]{2}\s+\d{1,2}|\d{1,2}\s+[A-Z][a-z]{2})\s+(?:\d{1,2}:\d{2}|\d{4})|\d{4}-\d{2}-\d{2}\s+\d{2}:\d{2}(?:[:.\d]*)?"
-    r"(?:\s+[+-]\d{4})?)\s+(?P<name>\S.*?)\s*"
+    r"(?:\s+[+-]\d{4})?)\s+(?P<name>\S.*)"
 )
 _SHARD: Final = re.compile(
     r"\.(?:pt|pth|ckpt|distcp|safetensors|bin|tmp|partial|incomplete)\b|shard|mp_rank|zero_pp_rank|iter_\d+|global_step"
@@ -92,7 +92,7 @@ def read(source: Source) -> Sequence[Run]:
 
 
 def _keep(found: dict[str, _Checkpoint], directory: str, row: re.Match[str], line: Line) -> None:
-    name = row["name"].split(" -> ")[0]
+    name = row["name"].split(" -> ")[0].rstrip()
     path, _, base = name.rpartition("/")
     part = _PART.search(base)
     owner = base[: part.start()] if part and part.start() > 0 and not base.startswith(_PART_FIRST) else ""

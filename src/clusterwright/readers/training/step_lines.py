@@ -20,6 +20,7 @@ NEMO: Final = re.compile(r"\b(?:global_step[=:]\s*|iteration )(\d{1,12})(?:\.0+)
 MAXTEXT: Final = re.compile(r"completed step: (\d{1,12}), seconds: ([\d.]+), (.*)")
 _TIMED: Final = re.compile(r"train_step_timing in s[=:]\s*([\d.]+)")
 _LABEL: Final = re.compile(r"(.*?)\s*(?:\(([\w/. -]{1,20})\))?")
+_LONGEST_LABEL: Final = 80
 #: Key in lower case without its unit → name.
 _KEYS: Final = {
     "elapsed time per iteration": "step_time", "samples per second": "sample_rate", "samples/sec": "sample_rate",
@@ -63,7 +64,7 @@ def _megatron(text: str, found: re.Match[str], number: int, reject: Reject) -> S
     step = Step(int(found[1]), number)
     for cell in (*cells.split("|"), *before.split("|")):
         label, colon, value = cell.partition(":")
-        known = _LABEL.fullmatch(label.strip())
+        known = _LABEL.fullmatch(label.strip()) if len(label) < _LONGEST_LABEL else None
         if not colon or known is None:
             continue
         name = _KEYS.get(known[1].lower())

@@ -31,9 +31,9 @@ _PHASES: Final = frozenset(
     {"forward", "backward", "forward-compute", "backward-compute", "forward-backward", "optimizer", "batch generator",
      "batch-generator"}
 )  # fmt: skip
-_VALIDATION: Final = re.compile(r"(?:valid|validation) loss at iteration (\d{1,12}) \|.*?lm loss value: (\S+)")
+_VALIDATION: Final = re.compile(r"(?:valid|validation) loss at iteration (\d{1,12}) \|.{0,300}?lm loss value: (\S+)")
 _START: Final = re.compile(r"\[before the start of training step\]|^\s*training \.\.\.\s*$|Training starts at step")
-_NODES: Final = re.compile(r"(?:SLURM_(?:JOB_)?NODELIST=|is running .*\()([\w.-]{1,60}\[[\d,-]{1,4000}\])")
+_NODES: Final = re.compile(r"(?:SLURM_(?:JOB_)?NODELIST=|is running .{0,200}?\()([\w.-]{1,60}\[[\d,-]{1,4000}\])")
 _WORLD: Final = re.compile(r"\bworld_size[ .=:]+(\d{1,9})\b|using world size: (\d{1,9})\b")
 _ELIDED: Final = re.compile(r"\s*(?:\[\.\.\.\]|\.\.\.|…)\s*")
 _MOST_RUNS: Final = 200
