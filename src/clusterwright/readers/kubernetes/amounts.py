@@ -26,6 +26,7 @@ _SCALES: Final[dict[str, Fraction]] = {
 _LARGEST_POWER: Final = 30
 _BYTES: Final = re.compile(r"(?:requests\.|limits\.)?(?:memory|storage|ephemeral-storage|hugepages-\w+)")
 #: Resources that count accelerators; those that count their memory, cores or a bookkeeping number are left out.
+_DEVICE_CLASS: Final = re.compile(r"(?:gpu|mig|vgpu|tpu|npu)\.[\w.-]{1,200}$")
 _ACCELERATOR: Final = re.compile(
     r"(?:^|[/.\-_])(?:[a-z]{0,8}gpus?|mig-[\w.]+|gaudi\d?|tpu|neuron\w*|ascend\w*|npu|dcu\w*|mlu\w*|i915|xe|gcu|rngd)"
     r"(?:$|[.\-_](?!.*(?:mem|core|count|cores|memory)))"
@@ -83,7 +84,9 @@ def is_bytes(resource: str) -> bool:
 def is_accelerator(resource: str) -> bool:
     """Whether the resource counts GPUs or other accelerators, whole or shared."""
     name = resource.removeprefix("requests.").lower()
-    return "/" in name and _ACCELERATOR.search(name) is not None
+    if "/" not in name:  # the device class of a DRA driver, as Kueue counts them: gpu.example.com
+        return _DEVICE_CLASS.match(name) is not None
+    return _ACCELERATOR.search(name) is not None
 
 
 def is_nic(resource: str) -> bool:

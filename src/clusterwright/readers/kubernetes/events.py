@@ -22,6 +22,10 @@ _AGE: Final = re.compile(
     r"(?P<last>(?:\d{1,6}[smhdy]){1,4}|<unknown>|<invalid>|<none>)(?: \(x(?P<times>\d{1,9}) over "
     r"(?P<span>(?:\d{1,6}[smhdy]){1,4})\))?"
 )
+_LISTED: Final = re.compile(
+    r"(?:[a-z0-9-]{1,63} {2,})?(?P<age>(?:\d{1,6}[smhdy]){1,4}|<unknown>|<invalid>) {2,}(?P<type>Normal|Warning) {2,}"
+    r"(?P<reason>[A-Z][\w./-]{1,80}) {2,}(?P<about>[a-z]{1,60}/\S{1,253}) {2,}(?P<message>\S.*)"
+)
 _PARTS: Final = re.compile(r"(\d{1,6})([smhdy])")
 _SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "y": 31_536_000.0}
 _TYPES: Final = ("Normal", "Warning")
@@ -112,6 +116,9 @@ def read_event(text: str, line: int, about: str = "", columns: Sequence[tuple[st
         target = cells.get("OBJECT") or cells.get("NAME") or about
         event = _event(cells["TYPE"], cells.get("REASON", ""), target, source, cells.get("MESSAGE", ""), line, age)
         return event if event.reason and event.message else None
+    listed = _LISTED.match(stripped)
+    if listed is not None:  # kubectl get events without its header
+        return _event(listed["type"], listed["reason"], listed["about"], "", listed["message"], line, listed["age"])
     if not stripped.startswith(_TYPES):
         return None
     parts = _GAP.split(stripped, maxsplit=4)

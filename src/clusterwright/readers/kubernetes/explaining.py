@@ -26,6 +26,10 @@ _OLD: Final = re.compile(r"No nodes are available that match all of the (?:follo
 _COUNTED: Final = re.compile(r"\s*(?P<count>\d{1,7}) (?P<what>.+)")
 _OLD_COUNTED: Final = re.compile(r"\s*(?P<what>.+?) \((?P<count>\d{1,7})\)")
 
+#: Taints that the control plane sets on nodes that are out.
+_LOST: Final = re.compile(
+    r"node\.kubernetes\.io/(unreachable|not-ready|out-of-service)|node\.cloudprovider\.\S{1,40}/(shutdown)"
+)
 #: (code, what the scheduler says); the first that matches counts.
 _SCHEDULER: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ("insufficient-resource", re.compile(r"Insufficient (?P<resource>[\w./-]+)")),
@@ -218,6 +222,8 @@ def _scheduler_meaning(code: str, resource: str, what: str, count: int, total: i
             )
         return f"{of} have too little free {resource}{hint}"
     if code == "untolerated-taint":
+        if (lost := _LOST.search(what)) is not None:
+            return f"{of} are {lost[1] or lost[2]}: the nodes themselves are out, no toleration helps ({shorten(what)})"
         return f"{of} carry a taint that it does not tolerate: {shorten(what)}"
     if code == "no-victims":
         return ""

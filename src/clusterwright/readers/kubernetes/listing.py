@@ -2,7 +2,8 @@
 
 Observed: `node_ready`, `unschedulable`, `kubelet` (subject node); `pod_phase`, `pod_restarts` (subject pod);
 `workload_state`, `queue` (subject workload); `cohort`, `pending_workloads`, `admitted_workloads` (subject queue or
-local_queue); other columns as `column` (subject column too).
+local_queue); `claim_state`, `device_class` (subject claim); `dra_driver`, `pool` (subject slice);
+`gpus_listed` (subject node); other columns as `column` (subject column too).
 """
 
 from __future__ import annotations
@@ -19,12 +20,18 @@ from clusterwright.readers.kubernetes.events import columns_of, cut_row
 from clusterwright.readers.values import lacking
 
 _KNOWN: Final = {
+    "claim": re.compile(r"(?:NAMESPACE +)?NAME +(?:RESOURCECLASSNAME +ALLOCATIONMODE +)?STATE +AGE\b"),
+    "slice": re.compile(r"NAME +NODE +DRIVER +POOL +AGE\b"),
+    "gpus": re.compile(r"(?:NAME|NODE) +(?:[A-Z][A-Z_/.:-]{1,30} +){0,3}GPUS?$"),
     "node": re.compile(r"NAME +STATUS +ROLES +AGE +VERSION\b"),
     "pod": re.compile(r"(?:NAMESPACE +)?NAME +READY +STATUS +RESTARTS +AGE\b"),
     "workload": re.compile(r"(?:NAMESPACE +)?NAME +QUEUE +(?:ADMITTED BY|RESERVED IN)\b"),
     "queue": re.compile(r"NAME +COHORT(?: +STRATEGY)? +PENDING WORKLOADS\b"),
     "local_queue": re.compile(r"(?:NAMESPACE +)?NAME +CLUSTERQUEUE +PENDING WORKLOADS\b"),
 }
+#: A prompt, a comment of the person who pasted it, or the beginning of another output.
+_ENDS: Final = re.compile(r"[^\s#$]{0,120}[#$%>] |[A-Z][A-Za-z ]{1,40}:(?:\s|$)|(?:kubectl|oc) \w")
+_NODE_STATES: Final = frozenset({"Ready", "NotReady", "Unknown", "SchedulingDisabled"})
 _WAITING: Final = frozenset({"Pending", "ContainerCreating", "SchedulingGated"})
 _FAILED: Final = re.compile(
     r"UnexpectedAdmissionError|OutOf\S+|Evicted|TopologyAffinity\S*|CrashLoopBackOff|\S*ImagePull\S*|Error|NodeAffinity"
@@ -52,16 +59,21 @@ def _rows(lines: Sequence[Line], builder: RunBuilder) -> Iterator[tuple[str, int
         header = table_of(line.text)
         if header:
             kind, columns = header, columns_of(line.text)
-        elif not line.text.strip():
+        elif not line.text.strip() or _ENDS.match(line.text):
             kind = ""
         elif kind:
             cells = cut_row(columns, line.text)
             if cells is None and kind == "pod":
                 cells = _with_restarts(columns, line.text)
-            if cells is None or not cells.get("NAME"):
+            if cells is None or not (cells.get("NAME") or cells.get("NODE")) or not _fits(kind, cells):
                 builder.reject(line.number, line.text, f"not a row of the {kind} table above it")
             else:
                 yield kind, line.number, cells
+
+
+def _fits(kind: str, cells: dict[str, str]) -> bool:
+    """Whether a row of nodes has a state that nodes have: other outputs may follow a table without a gap."""
+    return kind != "node" or set(cells.get("STATUS", "").split(",")) <= _NODE_STATES
 
 
 def _with_restarts(columns: Sequence[tuple[str, int]], text: str) -> dict[str, str] | None:
@@ -142,9 +154,50 @@ def _tell_queue(cells: dict[str, str], line: int, builder: RunBuilder) -> None:
             builder.observe(label, read_resource("workloads", cells[column] or None), subject, line)
 
 
+def _tell_gpus(cells: dict[str, str], line: int, builder: RunBuilder) -> None:
+    """A row of `-o custom-columns=NAME:…,GPU:…`, which does not say whether it is capacity or what is allocatable."""
+    subject = (("node", cells.get("NAME") or cells["NODE"]),)
+    text = next((text for column, text in cells.items() if column.startswith("GPU")), "")
+    builder.observe("gpus_listed", read_resource("gpus", text.strip("<>").replace("none", "") or None), subject, line)
+    builder.notice(
+        "column-not-named",
+        "the column GPU is what was asked for, capacity or allocatable; <none> is no such resource, not 0 free",
+        Weight.INFO,
+    )
+
+
+def _tell_claim(cells: dict[str, str], line: int, builder: RunBuilder) -> None:
+    subject = (("claim", cells["NAME"]), *_space(cells))
+    state = cells.get("STATE", "")
+    builder.observe("claim_state", state, subject, line)
+    if cells.get("RESOURCECLASSNAME"):
+        builder.observe("device_class", cells["RESOURCECLASSNAME"], subject, line)
+    if state == "pending":
+        builder.notice(
+            "claim-pending",
+            f"claim {cells['NAME']} is pending: no device is allocated to it, and no pod that needs it runs",
+            line=line,
+        )
+
+
+def _tell_slice(cells: dict[str, str], line: int, builder: RunBuilder) -> None:
+    subject = (("slice", cells["NAME"]),)
+    for column, label in (("NODE", "node"), ("DRIVER", "dra_driver"), ("POOL", "pool")):
+        if cells.get(column):
+            builder.observe(label, lacking(cells[column].strip("<>")) or cells[column], subject, line)
+    builder.notice(
+        "no-devices-in-table",
+        "this table names slices, not the devices in them: kubectl get resourceslices -o json does",
+        Weight.INFO,
+    )
+
+
 _TELL: Final[dict[str, Callable[[dict[str, str], int, RunBuilder], None]]] = {
     "node": _tell_node,
     "pod": _tell_pod,
+    "gpus": _tell_gpus,
+    "claim": _tell_claim,
+    "slice": _tell_slice,
     "workload": _tell_workload,
     "queue": _tell_queue,
     "local_queue": _tell_queue,

@@ -23,7 +23,7 @@ from clusterwright.readers.kubernetes.explaining import explain, tell_message
 from clusterwright.readers.kubernetes.listing import report_tables
 from clusterwright.readers.kubernetes.manifests import Manifest, Thing, load_manifest
 from clusterwright.readers.kubernetes.nodes import Node, read_node, report_nodes, tell_excerpt
-from clusterwright.readers.kubernetes.recognising import FAMILIES, KUEUE, NODE, PENDING, PLUGIN
+from clusterwright.readers.kubernetes.recognising import DRA, FAMILIES, KUEUE, NODE, PENDING, PLUGIN
 from clusterwright.readers.kubernetes.shapes import dig, table, word
 from clusterwright.readers.kubernetes.sharing import read_data, tell_config
 from clusterwright.readers.refusing import Refused
@@ -38,7 +38,7 @@ def reads(kind: str) -> Callable[[Source], Sequence[Run]]:
 
     def read(source: Source) -> Sequence[Run]:
         head = source.head
-        if kind in (NODE, KUEUE, PENDING) and not _is_document(head):
+        if kind in (NODE, KUEUE, PENDING, DRA) and not _is_document(head):
             return [_read_text(kind, source.lines(prefixes=False))]
         if kind == "k8s-describe":
             return [_read_text(kind, source.lines(prefixes=False))]
@@ -241,9 +241,12 @@ def _report_events(described: Sequence[Described], text: Sequence[Line], builder
     report_events(events, builder)
 
 
+_BARE: Final = re.compile(r"\d+/\d+ nodes are (?:un)?available|couldn't assign flavors|insufficient (?:unused )?quota ")
+
+
 def _report_bare_messages(text: Iterable[Line], builder: RunBuilder) -> None:
     """Messages of the scheduler that stand on a line of their own."""
     for line in text:
         stripped = line.text.strip()
-        if re.match(r"\d+/\d+ nodes are (?:un)?available|couldn't assign flavors", stripped) and explain(stripped):
+        if _BARE.match(stripped) and explain(stripped):
             tell_message(stripped, (), line.number, builder, waiting=f"the pod of line {line.number}")

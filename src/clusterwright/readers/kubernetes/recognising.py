@@ -44,7 +44,7 @@ _TOP_KEY: Final = re.compile(r"^(?P<key>[A-Za-z][\w-]{1,60}):", re.MULTILINE)
 _WAITING: Final = re.compile(
     r"\bFailedScheduling\b|\bUnexpectedAdmissionError\b|nodes are (?:un)?available:|couldn't assign flavors to pod set"
     r"|pod group is not ready|predicate checking error|Final scale-up plan|NotTriggerScaleUp|TriggeredScaleUp"
-    r"|Quota reserved in ClusterQueue|QuotaReserved"
+    r"|Quota reserved in ClusterQueue|QuotaReserved|insufficient (?:unused )?quota (?:in cohort )?for"
 )
 _DESCRIBED: Final = re.compile(
     r"^(?:Allocated resources|Non-terminated Pods|Allocatable|Capacity|System Info|Roles|Non-terminated pods):",
@@ -109,10 +109,12 @@ def _texts(body: str) -> list[tuple[str, int]]:
         found.append((PENDING, 85 if header else 78))
     elif not sections and header and re.search(r"^\s*(?:\S+\s+){0,2}(?:Normal|Warning) ", body, re.MULTILINE):
         found.append((PENDING, 76))
-    tables = {table_of(line) for line in lines} - {""}
-    for table in tables:
-        kind = {"node": NODE, "queue": KUEUE, "local_queue": KUEUE}.get(table, PENDING)
-        found.append((kind, 82))
+    tables = [table for table in dict.fromkeys(table_of(line) for line in lines) if table]
+    for place, table in enumerate(tables):
+        kind = {"node": NODE, "gpus": NODE, "queue": KUEUE, "local_queue": KUEUE, "slice": DRA, "claim": DRA}.get(
+            table, PENDING
+        )
+        found.append((kind, max(82 - place, 77)))
     return found
 
 
@@ -123,7 +125,9 @@ def _fragments(body: str, text: str) -> list[tuple[str, int]]:
         found.append((KUEUE, 86))
     if "kueue.x-k8s.io/" in body and _TEMPLATE.search(body):
         found.append((KUEUE, 90))
-    if re.search(r"^ *\"?allocatable\"?:", body, re.MULTILINE) and re.search(r"\"?capacity\"?:|nvidia\.com/", body):
+    if re.search(r"^ *\"?allocatable\"?:|[{,]\s*\"allocatable\"\s*:", body, re.MULTILINE) and re.search(
+        r"\"?capacity\"?:|nvidia\.com/", body
+    ):
         found.append((NODE, 72))
     if re.search(r"^ *\"?nvidia\.com/(?:gpu|mig)[\w.-]*\"?: ", body, re.MULTILINE) and re.search(
         r"nvidia\.com/gpu\.(?:product|family|memory|count|present)", body
