@@ -1,4 +1,5 @@
-"""One test that ran on several hosts at the same time, from the outputs that each host wrote of its own part.
+"""What several records say together: one test that ran on several hosts at the same time, counters that were read
+twice, a rate beside the check of the path that it took.
 
 Rates of parts that ran together add up, times are that of the slowest. Parts that did not overlap say nothing about
 all hosts at once: each stays a reading of its own host.
@@ -6,11 +7,13 @@ all hosts at once: each stays a reading of its own host.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from clusterwright.judging.alignment import Alike, align
+from clusterwright.judging.derivations.storages import COPIED
+from clusterwright.judging.growing import grow
 from clusterwright.judging.recording import evidence_id
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.evidence import Evidence, Reading
@@ -31,10 +34,12 @@ _SUMMED: Final = ("concurrency",)
 
 
 def combine(records: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """The records, followed by one for every test that several of them are parts of.
+    """The records, followed by one for every test that several of them are parts of, and for counters that grew.
 
-    A part without a value leaves the combined record without one: what is lost of one host is lost of all.
+    A rate of GPUDirect Storage on a host whose check says that data may be copied instead is none. A part without a
+    value leaves the combined record without one: what is lost of one host is lost of all.
     """
+    records = _doubt_copies(records)
     groups: dict[tuple[str, Alike], list[tuple[Evidence, Reading]]] = {}
     for record in records:
         for reading in record.readings:
@@ -49,7 +54,32 @@ def combine(records: Sequence[Evidence]) -> tuple[Evidence, ...]:
             key = tuple(record.id for record, _ in parts)
             combined.setdefault(key, []).append(_sum(parts))
             parts_of[key] = [record for record, _ in parts]
-    return (*records, *(_record(parts_of[key], readings) for key, readings in combined.items()))
+    return (*records, *(_record(parts_of[key], readings) for key, readings in combined.items()), *grow(records))
+
+
+def _doubt_copies(records: Sequence[Evidence]) -> list[Evidence]:
+    """The records, in which a rate of the direct path does not pass on a host where a copy may stand in for it.
+
+    The last check of each host counts. A record keeps its id: it is the same output.
+    """
+    checks: dict[tuple[str, str], Reading] = {}
+    for record in sorted(records, key=lambda r: r.ended):
+        for reading in record.readings:
+            if dict(reading.conditions).get("checked") and len(reading.nodes) == 1:
+                checks[reading.metric, reading.nodes[0]] = reading
+    copied = {key: reading for key, reading in checks.items() if reading.unreadable.startswith(COPIED)}
+    return [_doubted(record, copied) for record in records]
+
+
+def _doubted(record: Evidence, copied: Mapping[tuple[str, str], Reading]) -> Evidence:
+    doubts = [
+        replace(found, conditions=reading.conditions, nodes=reading.nodes)
+        for reading in record.readings
+        if reading.value is not None
+        for host in _hosts(record, reading)
+        if (found := copied.get((reading.metric, host))) is not None
+    ]
+    return replace(record, readings=(*record.readings, *dict.fromkeys(doubts))) if doubts else record
 
 
 def _at_once(parts: Sequence[tuple[Evidence, Reading]]) -> list[list[tuple[Evidence, Reading]]]:

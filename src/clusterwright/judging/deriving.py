@@ -52,7 +52,8 @@ _BENCHMARKS: Final = ("vllm-bench", "sglang-bench", "genai-perf", "trtllm-bench"
 FAMILIES: Final[tuple[Family, ...]] = (
     Family("collectives", ("nccl-", "rccl-"), collectives.derive_collectives, collectives.METRICS_OF, True),
     Family("traffic", ("perftest",), fabrics.derive_traffic, fabrics.TRAFFIC_METRICS, True),
-    Family("storage", ("fio", "ior", "mdtest", "elbencho", "gdsio"), storages.derive_storages, (), True),
+    Family("storage", ("fio", "ior", "mdtest", "io500", "elbencho", "gdsio"), storages.derive_storages, (), True),
+    Family("support", ("gdscheck",), storages.derive_support, storages.SUPPORT_METRICS, False),
     Family("serving", _BENCHMARKS, servings.derive_servings, servings.METRICS_OF, True),
     Family("capacity", ("server-capacity",), servings.derive_capacities, servings.CAPACITY_METRICS, True),
     Family("training", ("training-log",), trainings.derive_trainings, trainings.METRICS_OF, True),
@@ -60,12 +61,14 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Family("listing", ("checkpoint-listing",), trainings.derive_listings, (), False),
     Family("gpus", ("nvidia-smi", "rocm-smi", "dcgm-nvlink", "dcgm-discovery"), gpus.derive_gpus, (), False),
     Family("diagnosis", ("dcgm-diag",), diagnoses.derive_diagnoses, diagnoses.METRICS_OF, False),
+    Family("watches", ("dcgm-health",), diagnoses.derive_healths, diagnoses.METRICS_OF, False),
     Family("kernel", ("kernel-log",), kernels.derive_kernels, kernels.METRICS_OF, False),
     Family("switches", ("fabric-manager-log",), kernels.derive_switches, (), False),
     Family("bus", ("lspci",), kernels.derive_bus, (), False),
     Family("checkpoints", ("clusterwright-checkpoint",), probes.derive_checkpoints, probes.CHECKPOINT_METRICS, True),
     Family("placement", ("clusterwright-placement",), probes.derive_placements, probes.PLACEMENT_METRICS, True),
     Family("ports", ("ib-state",), fabrics.derive_ports, (), False),
+    Family("counters", ("ib-counters",), fabrics.derive_counters, (), False),
     Family("schedulers", ("slurm", "k8s"), schedulers.derive_schedulers, (), False),
 )  # fmt: skip
 #: Conditions that describe the system on which a tool ran.

@@ -29,6 +29,10 @@ _MEANINGS: Final[dict[str, Meaning]] = {
         "rate and latency of this load, block size and number of clients",
         "the rate with other numbers of clients, cold loads of a real payload, or checkpoints of a real job",
     ),
+    "support": Meaning(
+        "which direct paths between storage and GPUs exist, and whether a copy may stand in for them",
+        "any rate",
+    ),
     "serving": Meaning(
         "latency and rate of one model at this load",
         "other loads or lengths, behaviour after a failure, or sustained operation beyond the printed duration",
@@ -55,6 +59,14 @@ _MEANINGS: Final[dict[str, Meaning]] = {
     "diagnosis": Meaning(
         "the tests that ran, on the GPUs that are listed",
         "tests that were skipped, deeper levels, other hosts, or the network",
+    ),
+    "watches": Meaning(
+        "failures that DCGM's background watches saw",
+        "health: nothing was loaded",
+    ),
+    "counters": Meaning(
+        "with a second reading of the same ports, errors per hour in between",
+        "anything by itself: counters run since they were cleared",
     ),
     "kernel": Meaning(
         "faults that the kernel logged on one host in the time that the log covers",

@@ -52,7 +52,7 @@ def _units() -> dict[str, tuple[float, Powers]]:
         units[name] = (scale, (("s", 1),))
         if len(name) > 2 and not name.endswith("s"):
             units[name + "s"] = (scale, (("s", 1),))
-    for name in ("GPU", "node", "req", "request", "image", "sample", "run", "job", "server", "rack", "person"):
+    for name in ("GPU", "node", "req", "request", "image", "sample", "run", "job", "server", "rack", "person", "event"):
         base = "req" if name == "request" else name
         units[name] = units[name + "s"] = (1.0, ((base, 1),))
     for code, sign in CURRENCIES.items():
@@ -78,6 +78,7 @@ KINDS: Final[dict[str, tuple[Powers, str]]] = {
     "tokens": ((("token", 1),), "2000 tokens"),
     "token rate": ((("s", -1), ("token", 1)), "2500 tokens/s"),
     "request rate": ((("req", 1), ("s", -1)), "50 req/s"),
+    "event rate": ((("event", 1), ("s", -1)), "10 events/h"),
     "nodes": ((("node", 1),), "1 node"),
     "share": ((), "80%"),
     "money": ((("money", 1),), "$437000"),

@@ -61,6 +61,12 @@ METRICS: Final[dict[str, Metric]] = {
     "driver_version": Metric("text", "hardware-health", "equal", "nvidia-smi -q on every node"),
     "ib_links_up": Metric("count", "hardware-health", "equal", "ibstat on every node"),
     "ib_port_rate": Metric("bit rate", "hardware-health", "more", "ibstat on every node"),
+    "ib_symbol_errors": Metric(
+        "event rate", "hardware-health", "less", "read the port counters twice, an hour of load apart, on every node"
+    ),
+    "ib_link_downs": Metric(
+        "event rate", "hardware-health", "less", "read the port counters twice, an hour of load apart, on every node"
+    ),
     "gpu_temperature_margin": Metric("count", "hardware-health", "more", "nvidia-smi -q -d TEMPERATURE under load"),
     "busbw": Metric("byte rate", "data-path", "more", "nccl-tests (all_reduce_perf) over the scope", needs_size=True),
     "algbw": Metric("byte rate", "data-path", "more", "nccl-tests (all_reduce_perf) over the scope", needs_size=True),

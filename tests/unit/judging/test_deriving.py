@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from builders.evidence import NOW
+from clusterwright.judging.combining import combine
 from clusterwright.judging.deriving import FAMILIES, derive
 from clusterwright.judging.recording import evidence_id, record
 from clusterwright.lib.quantities import parse_quantity
@@ -450,3 +451,51 @@ def test_a_checkpoint_directory_with_a_short_shard_is_no_checkpoint():
     )
     assert values(found, "checkpoints_failed") == ["1.0"]
     assert dict(found[0].conditions)["unfinished"] == "c2"
+
+
+def test_a_failure_of_the_background_watches_counts_and_their_silence_proves_nothing():
+    overall = ("health", "failure", {"scope": "overall"})
+    parts = [("health", "failure", {"gpu": "5"}), ("health", "failure", {"gpu": "5", "system": "memory"})]
+    found = readings("dcgm-health", run(overall, *parts, ("health", "warning", {"gpu": "2"})), nodes=["gpu-001"])
+    assert values(found, "dcgm_failures") == ["1.0", None, None]
+    assert dict(found[0].conditions)["failed"] == "gpu 5 memory"
+    assert "warned: gpu 2" in [r.unreadable for r in found]
+    healthy = readings("dcgm-health", run(("health", "healthy", {"scope": "overall"})), nodes=["gpu-001"])
+    assert values(healthy, "dcgm_failures") == [None]
+    assert values(readings("dcgm-health", run(overall), nodes=["gpu-001"]), "dcgm_failures") == ["1.0", None]
+
+
+def test_phases_of_io500_are_rates_of_all_clients_and_only_creation_creates():
+    phases = [
+        ("write_rate", parse_quantity("58 GiB/s"), {"phase": "ior-easy-write"}),
+        ("phase_time", parse_quantity("310 s"), {"phase": "ior-easy-write"}),
+        ("metadata_rate", parse_quantity("45 kIOPS"), {"phase": "mdtest-easy-write"}),
+        ("metadata_rate", parse_quantity("90 kIOPS"), {"phase": "mdtest-easy-stat"}),
+    ]
+    found = readings("io500", run(*phases, conditions={"ranks": "128"}))
+    (write,) = [r for r in found if r.metric == "storage_write"]
+    assert dict(write.conditions) | {"test": "ior-easy-write"} == dict(write.conditions)
+    assert dict(write.conditions)["concurrency"] == "128"
+    assert dict(write.conditions)["duration"] == "310 s"
+    assert values(found, "files_created") == ["45 kIOPS"]
+
+
+@pytest.mark.parametrize(
+    ("checked", "passes"),
+    [
+        ([("compat_mode", False, {}), ("gds_supported", True, {"gpu": "0"})], True),
+        ([("compat_mode", True, {}), ("gds_supported", True, {"gpu": "0"})], False),
+        ([("compat_mode", False, {}), ("gds_supported", False, {"gpu": "3"})], False),
+    ],
+)
+def test_a_rate_of_the_direct_path_is_none_where_data_may_be_copied(checked, passes):
+    direct = run(("read_rate", parse_quantity("40 GB/s"), {}), conditions={"transfer": "GPUD"})
+    moments = {"started": NOW - timedelta(hours=2), "ended": NOW - timedelta(hours=2)}
+    found = [
+        record(derive(Transcript(kind, (one,)), nodes=["a"]), raw_digest="sha256:0", **moments)
+        for kind, one in (("gdsio", direct), ("gdscheck", run(*checked)))
+    ]
+    assert all(r.value is None for r in found[1].readings)
+    rate = combine(found)[0]
+    assert any(r.value is not None for r in rate.readings if r.metric == "gds_read")
+    assert any(r.value is None for r in rate.readings if r.metric == "gds_read") is not passes

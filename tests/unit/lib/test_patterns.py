@@ -21,6 +21,7 @@ SPELLINGS = {
     "tokens": ["2 ktok", "1 token", "200 Mtok"],
     "token rate": ["2500 tok/s", "1 Mtok/day"],
     "request rate": ["50 req/s", "100 requests/min", "1 request/s"],
+    "event rate": ["1 event/day", "0 events/h", "3 events/week"],
     "nodes": ["0 nodes", "2 nodes"],
     "share": ["99.9%", "80 %", ".5%"],
     "money": ["$437,000", "€ 5", "10 USD", "10 EUR", "50 cent"],

@@ -42,6 +42,36 @@ def derive_diagnoses(facts: Facts) -> Iterator[Reading]:
                 yield facts.reading("dcgm_failures", None, conditions, nodes=(node,), why=why)
 
 
+def derive_healths(facts: Facts) -> Iterator[Reading]:
+    """Failures that the background watches saw. Their silence is no diagnosis: nothing was loaded."""
+    for node, observations in facts.per_node("health"):
+        told = [(_where(o), plain(o.value).lower()) for o in observations if dict(o.subject).get("scope") != "overall"]
+        told = told or [("overall", plain(o.value).lower()) for o in observations]
+        failed = list(dict.fromkeys(where for where, state in told if state == "failure"))
+        failed = _most_precise(failed)
+        warned = _most_precise(list(dict.fromkeys(where for where, state in told if state == "warning")))
+        if failed:
+            named = {"failed": ", ".join(failed[:6])}
+            yield facts.reading("dcgm_failures", float(len(failed)), named, nodes=(node,))
+        if warned:
+            yield facts.reading("dcgm_failures", None, nodes=(node,), why=f"warned: {'; '.join(warned[:4])}")
+        why = f"partial view: background watches load nothing; dcgmi diag -r {_LEAST_LEVEL} does"
+        yield facts.reading("dcgm_failures", None, nodes=(node,), why=why)
+
+
+def _where(observation: Observation) -> str:
+    """`gpu 0 memory`."""
+    subject = dict(observation.subject)
+    system = subject.pop("system", "")
+    device = " ".join(f"{key} {value}" for key, value in subject.items() if key != "node")
+    return " ".join(part for part in (device, system) if part)
+
+
+def _most_precise(places: list[str]) -> list[str]:
+    """Without devices of which a system is named, too."""
+    return [place for place in places if not any(other.startswith(f"{place} ") for other in places)]
+
+
 def _what(observation: Observation) -> tuple[str, str]:
     subject = dict(observation.subject)
     return subject.get("test", ""), subject.get("gpu", "")

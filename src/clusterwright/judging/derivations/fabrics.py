@@ -15,6 +15,11 @@ from clusterwright.model.evidence import Reading
 from clusterwright.model.observations import Observation
 
 TRAFFIC_METRICS: Final = ("rdma_write", "gpudirect_rdma_write", "rdma_read", "rdma_latency")
+#: metric → names of its counters: of perfquery, sysfs and ethtool -S (mlx5).
+_GROWING: Final = {
+    "ib_symbol_errors": ("SymbolErrorCounter", "symbol_error", "rx_symbol_err_phy"),
+    "ib_link_downs": ("LinkDownedCounter", "link_downed", "link_down_events_phy"),
+}
 _UP: Final = frozenset({"active", "port_active"})
 _LINKED: Final = frozenset({"linkup", "link_up", ""})
 
@@ -53,6 +58,20 @@ def _word(port: dict[str, Observation], name: str) -> str:
 
 def _is_up(port: dict[str, Observation]) -> bool:
     return _word(port, "port_state") in _UP and _word(port, "port_physical_state") in _LINKED
+
+
+def derive_counters(facts: Facts) -> Iterator[Reading]:
+    """Symbol errors and lost links of each port as counts since nobody knows when: no value, until two are compared."""
+    for metric, names in _GROWING.items():
+        for node, observations in facts.per_node(*names):
+            for o in observations if node else ():
+                said = {key: value for key, value in o.subject if key != "node"} | {"counter": o.name}
+                if isinstance(o.value, float | int):
+                    said["count"] = plain(o.value)
+                    why = "partial view: a counter since it was cleared; a second reading shows whether it grows"
+                else:
+                    why = why_lost([o])
+                yield facts.reading(metric, None, said, nodes=(node,), why=why)
 
 
 def derive_traffic(facts: Facts) -> Iterator[Reading]:

@@ -13,6 +13,9 @@ from clusterwright.lib.quantities import Quantity
 from clusterwright.model.evidence import Reading
 from clusterwright.model.observations import Observation
 
+#: How the reason begins where data may take another way than the direct one.
+COPIED: Final = "not comparable"
+SUPPORT_METRICS: Final = ("gds_read", "gds_write")
 METRICS_OF: Final = ("storage_read", "storage_write")
 _METRICS: Final = {
     "read_rate": "storage_read",
@@ -22,6 +25,7 @@ _METRICS: Final = {
     "read_latency_p99": "storage_read_latency_p99",
     "write_latency_p99": "storage_write_latency_p99",
     "file_creation": "files_created",
+    "metadata_rate": "files_created",
 }
 _DIRECT_PATH: Final = {"storage_read": "gds_read", "storage_write": "gds_write"}
 _LOAD: Final = ("block_size", "file_size", "queue_depth", "direct")
@@ -36,12 +40,30 @@ def derive_storages(facts: Facts) -> Iterator[Reading]:
     """Every rate and latency of the run: of a group of jobs together where the tool adds them up."""
     for name, metric in _METRICS.items():
         for o in _rows(facts, name):
+            if name == "metadata_rate" and not dict(o.subject).get("phase", "").endswith("-write"):
+                continue  # stat, delete and find create no files
             known = _DIRECT_PATH.get(metric, metric) if _is_direct(facts, dict(o.subject)) else metric
             lasted = _time_of(facts, o)
             conditions = _conditions(facts, o, lasted)
             yield facts.reading(known, o.value, conditions)
             if why := _fault(facts, known, lasted):
                 yield facts.reading(known, None, conditions, why=why)
+
+
+def derive_support(facts: Facts) -> Iterator[Reading]:
+    """gdscheck: whether a rate of this host can be one of the direct path; no rate by itself."""
+    forced = any(n.code == "compat-mode-forced" for n in facts.run.notices)
+    allowed = any(o.value is True for o in facts.of("compat_mode"))
+    lacking = [dict(o.subject).get("gpu", "") for o in facts.of("gds_supported") if o.value is False]
+    why = "partial view: gdscheck shows which paths exist, not how fast they are"
+    if forced or allowed:
+        how = "forced" if forced else "allowed"
+        why = f"{COPIED}: the compatibility mode is {how}, so that a copy through the host may stand in"
+    elif lacking:
+        why = f"{COPIED}: GPU {', '.join(lacking)} does not support GPUDirect Storage"
+    for node in facts.given if len(facts.given) == 1 else facts.node_names():
+        for metric in SUPPORT_METRICS:
+            yield facts.reading(metric, None, {"checked": "gdscheck"}, nodes=(node,), why=why)
 
 
 def _rows(facts: Facts, name: str) -> list[Observation]:
@@ -81,7 +103,7 @@ def _fault(facts: Facts, metric: str, lasted: Quantity | None) -> str:
 def _time_of(facts: Facts, row: Observation) -> Quantity | None:
     """How long the job of a row ran, where that is printed."""
     direction = next((d for d in ("read", "write") if row.name.startswith(d)), "")
-    found = [o.value for o in facts.of(f"{direction}_time") if o.subject == row.subject]
+    found = [o.value for o in facts.of(f"{direction}_time", "phase_time") if o.subject == row.subject]
     value = found[0] if found else facts.run.condition("duration")
     return value if isinstance(value, Quantity) else None
 
