@@ -391,3 +391,68 @@ def test_a_json_report_of_an_unknown_version_is_refused_by_name():
     refusal = read((FIXTURES / "report.json").read_text().replace('"version":2', '"version":7')).refusal
     assert refusal is not None
     assert "version 7; known are 1 and 2" in refusal.reason
+
+
+ALONE = """mpirun -np 2 ./build/all_reduce_perf -b 256M -e 256M -g 1
+# nThread 1 nGpus 1 minBytes 268435456 maxBytes 268435456 step: 1048576(bytes) warmup iters: 5 iters: 20 validation: 1
+#
+# Using devices
+# nThread 1 nGpus 1 minBytes 268435456 maxBytes 268435456 step: 1048576(bytes) warmup iters: 5 iters: 20 validation: 1
+#
+# Using devices
+#   Rank  0 Pid   20 on node-a device  0 [0x00] NVIDIA H100 80GB HBM3
+#   Rank  0 Pid   30 on node-b device  0 [0x00] NVIDIA H100 80GB HBM3
+#
+"""
+LONE = (
+    "   268435456      67108864     float     sum      -1   223.70  1200.00   0.00       0"
+    "    1.00  268435.46   0.00       0\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0\n#\n"
+)
+
+
+def test_processes_that_never_met_are_one_run_that_proves_nothing():
+    run = only_run(ALONE + HEADER + "#\n" + HEADER + LONE + LONE)
+    assert codes(run)["processes-alone"] is Weight.ERROR
+    assert run.condition("ranks") == 1
+    assert run.condition("nodes") == "node-a,node-b"
+    assert numbers(run, "algbw", "GB/s", place="out") == [1200, 1200]
+    assert "rank-count-disagrees" not in codes(run)
+
+
+def test_two_whole_runs_of_one_gpu_stay_two():
+    one = (
+        ALONE.split("# Using devices\n")[1]
+        + "# Using devices\n#  Rank  0 Group  0 Pid 20 on node-a device  0 [0x00] NVIDIA H100 80GB HBM3\n"
+    )
+    assert len(read((one + HEADER + LONE) * 2).runs) == 2
+
+
+def test_a_program_started_at_a_prompt_without_options_is_named_by_it():
+    rank = "#  Rank  0 Group  0 Pid 21 on node-a device  0 [0x01] NVIDIA H100 80GB HBM3\n"
+    run = only_run("me@node-a:~/nccl-tests$ sudo ./build/./alltoall_perf\n" + rank + HEADER + LONE)
+    assert run.condition("operation") == "all-to-all"
+
+
+def test_the_columns_of_one_rank_name_no_operation():
+    rank = "#  Rank  0 Group  0 Pid 21 on node-a device  0 [0x01] NVIDIA H100 80GB HBM3\n"
+    run = only_run(rank + HEADER + LONE.replace("  sum", " none"))
+    assert run.condition("operation") is None
+
+
+def test_launchers_count_processes_with_a_short_option_too():
+    run = only_run("mpirun -n 64 --map-by node ./all_reduce_perf -b 256M -e 256M -n 20\n" + HEADER + ROW + FOOTER)
+    assert run.condition("ranks") == 64
+
+
+def test_results_that_are_never_compared_in_place_are_no_lack():
+    row = ROW.rstrip("\n").removesuffix("0") + "N/A\n"
+    assert "partly-checked" not in codes(only_run("./alltoall_perf -g 4\n" + HEADER + row + FOOTER))
+
+
+def test_list_marks_and_bars_of_web_pages_are_no_columns():
+    marked = "".join(f"- {line}\n" for line in (HEADER + ROW + FOOTER).splitlines())
+    barred = "".join(f"{line} | |\n" for line in (HEADER + ROW + FOOTER).splitlines())
+    for text in (marked, barred):
+        run = only_run(text)
+        assert numbers(run, "busbw", "GB/s") == [90, 90]
+        assert "unknown-column" not in codes(run)

@@ -52,7 +52,7 @@ def check_correctness(run: RunBuilder, record: Record) -> None:
             "results were not compared (validation 0, N/A or no such column): bandwidth only, correctness unknown"
             + said,
         )
-    elif record.rows and len(checked) < sum(len(row.halves) for row in record.rows):
+    elif record.rows and len(checked) < _comparable(record):
         run.notice("partly-checked", f"only {len(checked)} results were compared, others say N/A", Weight.INFO)
     if printed == "0" and checked:
         run.notice("validation-contradicts", "validation is 0 and yet results carry numbers of errors")
@@ -63,6 +63,13 @@ def check_correctness(run: RunBuilder, record: Record) -> None:
 
 def _is_checked(half: Half) -> bool:
     return isinstance(half.values.get("wrong"), float) or isinstance(half.values.get("error"), float)
+
+
+def _comparable(record: Record) -> int:
+    """Results that the tool can compare: all-to-all and sendrecv are compared out of place only."""
+    halves = [half for row in record.rows for half in row.halves.items()]
+    in_place = any(_is_checked(half) for place, half in halves if place == "in")
+    return sum(in_place or place == "out" for place, _ in halves) if halves else 0
 
 
 def _wrong(record: Record) -> Iterator[tuple[Row, str, float]]:
@@ -102,7 +109,7 @@ def check_rows(run: RunBuilder, record: Record) -> None:
         )
     keys = Counter((row.size, row.type, row.redop, row.root) for row in record.rows)
     twice = sum(count > 1 for count in keys.values())
-    if twice:
+    if twice and not record.alone:
         run.notice("rows-repeat", f"{twice} sizes stand more than once: cycles, or tables of several processes in one")
 
 
@@ -125,7 +132,15 @@ def check_speed(run: RunBuilder, record: Record, who: Participants) -> None:
     iterations = record.parameters.get("iters", "")
     if iterations.isdecimal() and int(iterations[:9]) < _FEWEST_ITERATIONS:
         run.notice("few-iterations", f"each time is the mean of only {iterations} iterations")
-    if who.members.ranks == 1:
+    if record.alone:
+        run.notice(
+            "processes-alone",
+            f"{record.alone} processes each ran alone as rank 0 of 1 (built without MPI?): nothing crosses a link,"
+            " busbw says nothing",
+            Weight.ERROR,
+            line,
+        )
+    elif who.members.ranks == 1:
         run.notice("single-rank", "one rank: nothing crosses a link, busbw says nothing", Weight.ERROR, line)
     if record.transport.lower().startswith("socket"):
         run.notice("sockets", "NCCL used TCP sockets between nodes, not RDMA")

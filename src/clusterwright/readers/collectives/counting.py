@@ -49,7 +49,9 @@ def participants(record: Record) -> Participants:
     """Everything that the record says about its ranks and operation."""
     members = membership(record.ranks)
     shared = _shared(record)
-    operation, by = _operation(record, shared)
+    operation, by = _operation(record, None if members.ranks == 1 else shared)
+    if record.alone:
+        return Participants(operation, by, replace(members, known_by="rank list"), ())
     claims = list(_claims(record, members, operation, shared))
     if members.ranks is None and claims:
         source, ranks = claims[0]

@@ -27,6 +27,7 @@ class Record:
         average: (line, average bus bandwidth as printed, what the tool says).
         footer: whether this form of output ends with both sums.
         cut_rank: number of the line at which the list of ranks breaks off.
+        alone: processes that each ran this by themselves, 0 when they ran together.
     """
 
     stage: int = 0
@@ -58,6 +59,7 @@ class Record:
     footer: bool = True
     cut_rank: int = 0
     rows_left_out: int = 0
+    alone: int = 0
 
     def keep_row(self, row: Row) -> None:
         """Keep a row; rows of size 0 are only counted."""

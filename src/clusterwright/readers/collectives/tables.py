@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from clusterwright.readers.cleaning import Line
+from clusterwright.readers.collectives.alone import join_alone
 from clusterwright.readers.collectives.programs import OPERATIONS, program_in
 from clusterwright.readers.collectives.ranks import parse_rank, starts_rank
 from clusterwright.readers.collectives.records import Record
@@ -52,6 +53,9 @@ _VERSIONS: Final = (
     ("host", re.compile(r"^Hostname *: +(\S{1,80})")),
 )
 _TASKS: Final = re.compile(r"(?:SLURM_NTASKS=|SLURM_NPROCS=|(?:^|\s)-(?:np|-ntasks=?) *)(\d{1,7})\b")
+#: `-n` of a launcher; behind the program it is the number of iterations.
+_LAUNCHED: Final = re.compile(r"\b(?:mpirun|mpiexec|prterun|srun)\b.{0,400}?\s-n +(\d{1,7})\s")
+_PROMPT: Final = re.compile(r"\[?\w[\w.-]{0,63}@[^\s$#%]{1,80}(?: [^\s$#%]{1,80})?[$#%] +\S|[$#%] +\S")
 _NRANKS: Final = re.compile(r"\bnranks (\d{1,7})\b")
 _SWITCHES: Final = re.compile(
     r"\b(NCCL_(?:P2P_DISABLE|SHM_DISABLE|IB_DISABLE|NET_GDR_LEVEL|NVLS_ENABLE|ALGO|PROTO))=(\w{1,24})"
@@ -84,7 +88,7 @@ def read_tables(lines: Iterable[Line]) -> list[Record]:
         reader.feed(line.number, line.text)
     for reader in readers.values():
         reader.close()
-    return [record for record in records if _is_run(record)]
+    return join_alone([record for record in records if _is_run(record)])
 
 
 def is_elision(text: str) -> bool:
@@ -117,6 +121,7 @@ class _Reader:
         text = text[label.end() :] if label else text
         if text.count("|") > 4:
             text = text.replace("|", " ")
+        text = text.rstrip(" |").removeprefix("- ") if text.endswith("|") or text.startswith("- ") else text
         if not text.strip(" \t#>|"):
             return
         self._last_line = number
@@ -260,6 +265,7 @@ class _Reader:
         ):
             self._take_command(text, match[1], "the command")
         tasks = _TASKS.search(text) if "-n" in text or "SLURM_N" in text else None
+        tasks = tasks or (_LAUNCHED.search(text.split("_perf")[0]) if " -n" in text else None)
         if tasks is not None:
             self._aside().declared_ranks.setdefault("number of tasks at launch", int(tasks[1]))
 
@@ -287,7 +293,9 @@ class _Reader:
 def _is_command(text: str) -> bool:
     """Whether a line that names a program starts it, rather than speaks of it."""
     start = text.strip()
-    return bool(re.search(r"\s--?[A-Za-z]", text)) or start[:1] in "./$+" or "=" in start.split("_perf")[0]
+    if re.search(r"\s--?[A-Za-z]", text) or start[:1] in "./$+" or "=" in start.split("_perf")[0]:
+        return True
+    return _PROMPT.match(start) is not None
 
 
 def _version_of(code: int) -> str:
