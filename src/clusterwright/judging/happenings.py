@@ -157,7 +157,9 @@ class _Events:
         hosts = tuple(short_name(n) for n in self._facts.node_names() or self._log.nodes)
         if timeouts:
             ranks = {dict(o.subject).get("rank", "") for o in timeouts}
-            times = [w for o in timeouts if (w := self._timed(dict(o.subject).get("time", ""), "")) is not None]
+            host = hosts[0] if len(hosts) == 1 else ""
+            printed = [plain(o.value) for o in self._facts.of("collective_timeout_at")]
+            times = [w for text in printed if (w := self._timed(text, host)) is not None]
             first = min(times, key=lambda w: w.at, default=None)
             last = max(times, key=lambda w: w.at, default=None)
             waited = max((o.value.value for o in timeouts if isinstance(o.value, Quantity)), default=0.0)

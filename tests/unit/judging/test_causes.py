@@ -138,6 +138,26 @@ def test_time_outs_of_a_job_follow_from_the_link_error_on_one_of_its_nodes():
     )
     (chain,) = chains(kernel(xid(iso(1), 74, rest="NVLink: fatal error")), job)
     assert told(chain) == ["Xid 74", "NCCL time-outs of 4 ranks"]
+    assert (chain.consequences[0].after_s, chain.consequences[0].doubt) == (599.0, "")
+
+
+def test_the_cause_of_ranks_that_waited_long_lies_before_their_wait():
+    def after(seconds, waited_s):
+        stamp = f"2026-11-30T{10 + seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z "
+        job = training(timed_out(3, waited_s * 1000, stamp), nodes=("gpu-003",))
+        return chains(kernel(xid(iso(0), 79)), job)
+
+    assert after(1900, 1800)
+    assert not after(1900, 600)
+    assert not after(3 * 3600, 1800)
+
+
+def test_the_time_that_a_rank_prints_without_year_is_that_of_the_only_host():
+    job = training(
+        timed_out(3, 60_000, "[rank3]:[E1130 10:01:01.123456789 ProcessGroupNCCL.cpp:616] "), nodes=("gpu-003",)
+    )
+    (chain,) = chains(kernel(xid(ctime(10), 79)), job)
+    assert chain.consequences[0].after_s == 51.0
 
 
 def test_time_outs_without_times_have_no_known_order():

@@ -76,6 +76,11 @@ _MARKS: Final = re.compile(
     re.IGNORECASE,
 )
 _NCCL_WARNING: Final = re.compile(r"NCCL WARN (.*)")
+#: The time of a line, as Kubernetes and loggers write it, or in the form of glog (month and day without year).
+_STAMP: Final = re.compile(
+    r"^\[?(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?)\b"
+    r"|\[[EWIF](?P<glog>\d{3,4} \d\d:\d\d:\d\d\.\d{1,9}) "
+)
 #: Up to this number in its group a collective is one of start-up.
 _FIRST: Final = 3
 _MOST: Final = 4_096
@@ -136,6 +141,8 @@ class Failures:
             *((("elements", found["elements"]),) if found["elements"] else ()),
         )  # fmt: skip
         builder.observe("collective_timeout", quantity(int(found["waited"]), "ms"), subject, number)
+        if stamp := _STAMP.search(text[: found.start()]):
+            builder.observe("collective_timeout_at", stamp["iso"] or stamp["glog"], subject, number)
         waited = int(found["waited"]) / 1000
         message = f"rank {found['rank']} waited {waited:g} s for {operation} #{found['number']}"
         message += f" of {found['elements']} elements" if found["elements"] else ""
