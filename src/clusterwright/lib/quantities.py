@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 Powers = tuple[tuple[str, int], ...]
@@ -153,6 +154,7 @@ class Quantity:
         return self.text or format_base(self.value, self.powers)
 
 
+@lru_cache(maxsize=1024)
 def parse_unit(text: str) -> tuple[float, Powers]:
     """(scale to base units, powers) of a unit expression such as `GB/s` or `$/GPU-h`.
 

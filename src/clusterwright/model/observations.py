@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from clusterwright.lib.quantities import Quantity
 
@@ -42,9 +43,8 @@ class NoValue:
 Value = Quantity | float | bool | str | NoValue
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """One value that a tool printed.
+class Observation(NamedTuple):
+    """One value that a tool printed; a tuple, since a month of accounting holds millions.
 
     Args:
         name: what was measured, such as `busbw`; the same name for the same thing in every reader.

@@ -10,9 +10,9 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from clusterwright.readers.refusing import Refused
 
@@ -41,7 +41,10 @@ _TAGS: Final = re.compile(r"(?P<tag>\[\d+,\d+\](?:<(?:stdout|stderr|stddiag)>)?:
 #: Prefixes that other text could have too; they count only where most lines have them.
 _VOTED: Final = {
     "srun label": re.compile(r"(?P<tag> *\d{1,6}): (?=\S|\s)|(?P<bare> *\d{1,6}): ?$"),
-    "host prefix": re.compile(r"(?P<tag>[A-Za-z][\w.-]{1,63}): (?=\S|  |\t)|(?P<bare>[A-Za-z][\w.-]{1,63}): ?$"),
+    "host prefix": re.compile(
+        r"(?!slurm(?:ctld|d|dbd|stepd|restd):)"
+        r"(?P<tag>[A-Za-z][\w.-]{1,63}): (?=\S|  |\t)|(?P<bare>[A-Za-z][\w.-]{1,63}): ?$"
+    ),
 }
 _NOISE: Final = re.compile(
     r"Warning: Permanently added .* to the list of known hosts\.?$"
@@ -52,10 +55,16 @@ _NOISE: Final = re.compile(
     r"|If you don't see a command prompt, try pressing enter\.$"
     r"|stdin is not a tty$|mesg: ttyname failed: .*$"
 )
+#: What is decoded at a time, in bytes.
+_PIECE: Final = 64 * 1024
+#: Bytes of lines that need no cleaning.
+_PLAIN: Final = bytes((*b"\t\n", *range(0x20, 0x7F)))
+#: How a line of ssh, kubectl or a shell begins; a quick look before patterns.
+_NOISY: Final = frozenset("WDCPUIsm")
+_TAGGED: Final = _NOISY | {"["}
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One clean line.
 
     Args:
@@ -66,6 +75,9 @@ class Line:
     number: int
     text: str
     prefix: str = ""
+
+
+_new_line: Final = tuple.__new__  # a million lines a file: without the calls of the generated constructor
 
 
 class Source:
@@ -90,7 +102,7 @@ class Source:
         self._head = self._decode_head(HEAD)
         self._voted = _vote(self._head)
 
-    @property
+    @cached_property
     def head(self) -> str:
         """Beginning of the output, clean, without prefixes; for recognition."""
         return "\n".join(line.text for line in self._split_prefixes(_enumerate(self._head), Counter()))
@@ -118,10 +130,10 @@ class Source:
         Args:
             prefixes: split launcher tags and host names from the lines; without it they stay in the text.
         """
-        numbered = ((n, self._clean(raw)) for n, raw in enumerate(self._raw_lines(), 1))
-        if not prefixes:
-            return (Line(n, text) for n, text in numbered if not self._is_noise(text))
-        return self._split_prefixes(numbered, self._counts)
+        if prefixes and self._voted is not None:
+            texts = chain.from_iterable(self._batches())
+            return self._split_prefixes(enumerate(texts, 1), self._counts)
+        return self._pass_lines(tags=prefixes)
 
     def text(self, *, prefixes: bool = False) -> str:
         """The whole output, clean; Refused when it is larger than LARGEST_DOCUMENT. Can be called once.
@@ -131,12 +143,11 @@ class Source:
         """
         held: list[str] = []
         size = 0
-        for raw in self._raw_lines(longest=LARGEST_DOCUMENT):
-            text = self._clean(raw)
-            size += len(text) + 1
+        for batch in self._batches(longest=LARGEST_DOCUMENT):
+            size += sum(map(len, batch)) + len(batch)
             if size > LARGEST_DOCUMENT:
                 raise Refused(f"larger than {LARGEST_DOCUMENT // 2**20} MiB; split it")
-            held.append(text)
+            held += batch
         if not prefixes:
             return "\n".join(held)
         return "\n".join(line.text for line in self._split_prefixes(enumerate(held, 1), self._counts))
@@ -155,20 +166,48 @@ class Source:
         text = _ESCAPE.sub("", text).replace("\r\n", "\n")
         return _CONTROL.sub("", text.replace("\r", "\n"))
 
-    def _raw_lines(self, longest: int = LONGEST_LINE) -> Iterator[str]:
-        """Decoded lines without their end; a line above `longest` bytes is cut and counted."""
-        parts: list[bytes] = []
+    def _pass_lines(self, *, tags: bool) -> Iterator[Line]:
+        """Lines of an output in which no prefix was voted; only those that begin remarkably need a closer look."""
+        remarkable = _TAGGED if tags else _NOISY
+        number = 0
+        for batch in self._batches():
+            for text in batch:
+                number += 1
+                if text[:1] not in remarkable:
+                    yield _new_line(Line, (number, text, ""))
+                elif tags:
+                    if (line := self._split_prefix(number, text, self._counts)) is not None:
+                        yield line
+                elif not self._is_noise(text, self._counts):
+                    yield _new_line(Line, (number, text, ""))
+
+    def _batches(self, longest: int = LONGEST_LINE) -> Iterator[list[str]]:
+        """Clean lines without their ends, some at a time; a line above `longest` bytes is cut and counted."""
+        held: list[bytes] = []
         size = 0
-        for chunk in self._pieces():
-            *ends, rest = chunk.split(b"\n")
-            for end in ends:
-                yield self._decode(parts, end, longest, size)
-                parts, size = [], 0
-            if size <= longest:
-                parts.append(rest)
-            size += len(rest)
+        for piece in self._pieces():
+            last = piece.rfind(b"\n")
+            if last >= 0:
+                if size + last <= longest:
+                    block = b"".join((*held, piece[:last])) if held else piece[:last]
+                    yield self._clean_block(block, longest)
+                else:
+                    first, *others = piece[:last].split(b"\n")
+                    yield [self._clean(self._decode(held, first, longest, size))]
+                    yield [self._clean(self._decode([], end, longest, 0)) for end in others]
+                held, size, piece = [], 0, piece[last + 1 :]
+            if piece and size <= longest:
+                held.append(piece)
+            size += len(piece)
         if size:
-            yield self._decode(parts, b"", longest, size)
+            yield [self._clean(self._decode(held, b"", longest, size))]
+
+    def _clean_block(self, block: bytes, longest: int) -> list[str]:
+        """Lines of whole lines that are together no longer than one line may be, so that none is cut."""
+        if not block.translate(None, _PLAIN):
+            self._begun = True
+            return block.decode("ascii").split("\n")
+        return [self._clean(self._decode([], end, longest, 0)) for end in block.split(b"\n")]
 
     def _decode(self, parts: list[bytes], end: bytes, longest: int, size: int) -> str:
         raw = b"".join((*parts, end)) if parts else end
@@ -187,12 +226,14 @@ class Source:
 
     def _pieces(self) -> Iterator[bytes]:
         start, self._start = self._start, b""
-        if start:
-            yield start
-        yield from self._chunks
+        for chunk in chain((start,), self._chunks):
+            if len(chunk) <= _PIECE:
+                yield chunk
+            else:
+                yield from (chunk[i : i + _PIECE] for i in range(0, len(chunk), _PIECE))
 
     def _clean(self, text: str) -> str:
-        if text.isascii() and text.isprintable():
+        if text.isprintable():
             return text
         if text.endswith("\r"):
             self._counts["carriage returns at line ends"] += 1
@@ -208,28 +249,29 @@ class Source:
             self._counts["control characters"] += count
         return text
 
-    def _is_noise(self, text: str) -> bool:
-        if text and text[0] in "WDCPUIsm" and _NOISE.match(text):
-            self._counts["lines of ssh or kubectl"] += 1
+    def _is_noise(self, text: str, counts: Counter[str]) -> bool:
+        if text[:1] in _NOISY and _NOISE.match(text):
+            counts["lines of ssh or kubectl"] += 1
             return True
         return False
 
     def _split_prefixes(self, numbered: Iterable[tuple[int, str]], counts: Counter[str]) -> Iterator[Line]:
-        voted = self._voted
-        for number, text in numbered:
-            prefix = ""
-            tag = _TAGS.match(text) if text.startswith("[") else None
-            if tag is not None:
-                prefix, text = _name_of(tag["tag"]), text[tag.end() :]
-                counts["launcher tags"] += 1
-            elif voted is not None:
-                found = _VOTED[voted].match(text)
-                if found is not None:
-                    prefix, text = (found["tag"] or found["bare"]).strip(), text[found.end() :]
-                    counts[f"{voted}es" if voted.endswith("x") else f"{voted}s"] += 1
-            if self._is_noise(text):
-                continue
-            yield Line(number, text, prefix)
+        lines = (self._split_prefix(number, text, counts) for number, text in numbered)
+        return (line for line in lines if line is not None)
+
+    def _split_prefix(self, number: int, text: str, counts: Counter[str]) -> Line | None:
+        """The line without its prefix, None for one that ssh, kubectl or a shell put between."""
+        prefix, voted = "", self._voted
+        tag = _TAGS.match(text) if text.startswith("[") else None
+        if tag is not None:
+            prefix, text = _name_of(tag["tag"]), text[tag.end() :]
+            counts["launcher tags"] += 1
+        elif voted is not None:
+            found = _VOTED[voted].match(text)
+            if found is not None:
+                prefix, text = (found["tag"] or found["bare"]).strip(), text[found.end() :]
+                counts[f"{voted}es" if voted.endswith("x") else f"{voted}s"] += 1
+        return None if self._is_noise(text, counts) else _new_line(Line, (number, text, prefix))
 
 
 def _name_of(tag: str) -> str:

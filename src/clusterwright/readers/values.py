@@ -22,6 +22,9 @@ _BROKEN_WORDS: Final = frozenset(
     {"[unknown error]", "unknown error", "err!", "err", "error", "[gpu is lost]", "[gpu requires reset]"}
 )
 _PLACEHOLDER: Final = re.compile(r"[xX]+(?:[.,][xX]+)?%?|<[^>]*>|\$?\{\{?.*\}?\}|\.{2,}|…|TBD|\?+")
+#: How placeholders begin; no word without a value begins with a digit.
+_PLACEHOLDING: Final = frozenset("xX<${.…T?")
+_DIGITS: Final = frozenset("0123456789")
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _GROUPED: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
@@ -29,11 +32,14 @@ _GROUPED: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 def lacking(text: str) -> NoValue | None:
     """What a cell without a value says, None when it may hold one."""
     word = text.strip()
-    if word.lower() in ABSENT_WORDS:
+    if word[:1] in _DIGITS:
+        return None
+    lower = word.lower()
+    if lower in ABSENT_WORDS:
         return NoValue(Lack.ABSENT, word)
-    if word.lower() in _BROKEN_WORDS:
+    if lower in _BROKEN_WORDS:
         return NoValue(Lack.UNREADABLE, word, "the tool reports an error here")
-    if _PLACEHOLDER.fullmatch(word):
+    if word[0] in _PLACEHOLDING and _PLACEHOLDER.fullmatch(word):
         return NoValue(Lack.UNREADABLE, word[:40], "a placeholder, not a value")
     return None
 
@@ -50,12 +56,15 @@ def read_number(text: str, *, sentinels: frozenset[float] = frozenset(), grouped
         sentinels: numbers by which the tool means that it has none (such as 2**63 - 16 of DCGM).
         grouped: whether the tool writes thousands separators (`10,944.03`).
     """
-    if (lack := lacking(text)) is not None:
-        return lack
     word = text.strip()
-    if grouped and _GROUPED.fullmatch(word):
-        word = word.replace(",", "")
-    if not _NUMBER.fullmatch(word) or len(word) > 64:
+    found = _NUMBER.fullmatch(word)
+    if found is None:
+        if (lack := lacking(word)) is not None:
+            return lack
+        if grouped and _GROUPED.fullmatch(word):
+            word = word.replace(",", "")
+            found = _NUMBER.fullmatch(word)
+    if found is None or len(word) > 64:
         return unreadable(text, "not a number")
     number = float(word)
     if not math.isfinite(number):
