@@ -10,7 +10,7 @@ import pytest
 
 from builders.corpus import found, values
 from clusterwright.model.observations import Lack, NoValue, Outcome, Run, Transcript
-from clusterwright.readers.dcgm import metrics
+from clusterwright.readers.dcgm import extremes, metrics
 from clusterwright.readers.dcgm.exposition import parse_labels
 from clusterwright.readers.dcgm.fields import UNITS, blank_meaning, read_value
 from clusterwright.readers.reading import read_output
@@ -143,8 +143,14 @@ def test_scrapes_beyond_what_is_kept_leave_their_extremes(monkeypatch):
     runs = read("".join(scrape(t) for t in (40, 41, 90, 35, 50))).runs
     assert len(runs) == 3
     rest = runs[-1]
-    assert str(values(rest, "DCGM_FI_DEV_GPU_TEMP", statistic="highest")[0]) == "90 °C"
-    assert str(values(rest, "DCGM_FI_DEV_GPU_TEMP", statistic="lowest")[0]) == "35 °C"
+    assert str(values(rest, "DCGM_FI_DEV_GPU_TEMP")[0]) == "50 °C"
+    assert str(values(rest, "highest", metric="DCGM_FI_DEV_GPU_TEMP")[0]) == "90 °C"
+    assert str(values(rest, "lowest", metric="DCGM_FI_DEV_GPU_TEMP")[0]) == "35 °C"
+    assert values(rest, "samples", metric="DCGM_FI_DEV_GPU_UTIL") == [3.0]
+    assert values(rest, "highest", metric="DCGM_FI_DEV_GPU_UTIL") == []
+    assert rest.condition("scrapes") == 3.0
+    assert [dict(o.subject)["gpu"] for o in found(rest, "gpu")] == ["0"]
+    assert rest.condition("node") == "gpu-007"
     assert "3 scrapes" in rest.missing[0]
 
 
@@ -153,7 +159,53 @@ def test_a_log_of_scrapes_is_read_from_chunks_as_they_come():
         for number in range(200):
             yield scrape(30 + number % 50).encode()
 
-    assert len(read_output(chunks(), kind="dcgm-metrics").runs) == 200
+    runs = read_output(chunks(), kind="dcgm-metrics").runs
+    assert len(runs) == 101
+    assert runs[-1].condition("scrapes") == 100.0
+
+
+def xids(*codes: int) -> str:
+    return "".join(f"DCGM_FI_DEV_XID_ERRORS{{{LABELS}}} {c}\nDCGM_FI_DEV_GPU_UTIL{{{LABELS}}} 1\n" for c in codes)
+
+
+def test_folded_scrapes_keep_each_code_of_an_xid(monkeypatch):
+    monkeypatch.setattr(metrics, "_MOST_SCRAPES", 1)
+    rest = read(xids(0, 0, 79, 79, 0, 31, 0)).runs[-1]
+    assert sorted(values(rest, "DCGM_FI_DEV_XID_ERRORS")) == [0.0, 31.0, 79.0]
+    assert [n.message for n in rest.notices if n.code == "xid-reported"] == [
+        "an Xid of GPU 0 was 79",
+        "an Xid of GPU 0 was 31",
+    ]
+
+
+def test_folded_scrapes_count_samples_without_a_value(monkeypatch):
+    monkeypatch.setattr(metrics, "_MOST_SCRAPES", 1)
+    blank = f"DCGM_FI_DEV_GPU_TEMP{{{LABELS}}} 9223372036854775794\nDCGM_FI_DEV_GPU_UTIL{{{LABELS}}} 1\n"
+    rest = read(scrape(40) * 3 + blank * 2).runs[-1]
+    assert values(rest, "samples", metric="DCGM_FI_DEV_GPU_TEMP") == [4.0]
+    assert values(rest, "samples_without_value", metric="DCGM_FI_DEV_GPU_TEMP") == [2.0]
+    assert isinstance(values(rest, "DCGM_FI_DEV_GPU_TEMP")[0], NoValue)
+
+
+def test_a_fault_in_a_folded_scrape_is_said(monkeypatch):
+    monkeypatch.setattr(metrics, "_MOST_SCRAPES", 1)
+    fault = f"DCGM_FI_DEV_GPU_TEMP{{{LABELS}}} 40\nDCGM_FI_DEV_ROW_REMAP_FAILURE{{{LABELS}}} 1\n"
+    rest = read(scrape(40) + fault + fault.replace("E{" + LABELS + "} 1", "E{" + LABELS + "} 0")).runs[-1]
+    assert "row-remap-failure" in codes(rest)
+    assert values(rest, "DCGM_FI_DEV_ROW_REMAP_FAILURE") == [1.0]
+
+
+def test_series_beyond_what_is_followed_are_counted(monkeypatch):
+    monkeypatch.setattr(metrics, "_MOST_SCRAPES", 1)
+    monkeypatch.setattr(extremes, "MOST_SERIES", 2)
+    more = scrape(40) + "".join(f'DCGM_FI_DEV_X{{gpu="{n}",UUID="GPU-{n}"}} 1\n' for n in range(5))
+    rest = read(scrape(40) + more + more).runs[-1]
+    assert "10 samples of series beyond the first 2" in rest.missing
+
+
+def test_a_label_set_of_unlikely_length_is_rejected():
+    run = only(read(scrape(40) + 'DCGM_FI_DEV_GPU_TEMP{a="%s"} 1\n' % ("x" * 20_000)))
+    assert run.rejected == 1
 
 
 def test_a_line_that_a_terminal_broke_is_joined_and_said():

@@ -6,6 +6,7 @@ Source: Prometheus "Exposition formats", text format 0.0.4; OpenMetrics 1.0.0 (`
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +17,12 @@ _LABEL: Final = re.compile(r'\s*+([a-zA-Z_][a-zA-Z0-9_]*+)\s*+=\s*+"((?:[^"\\\n]
 _ELIDED: Final = re.compile(r"\s*+(?:\.{2,}|…)\s*+(,|$)")
 _CLOSE: Final = re.compile(r'(?:[^"}]|"(?:[^"\\]|\\.)*+")*+\}')
 _ESCAPES: Final = {"\\n": "\n", '\\"': '"', "\\\\": "\\"}
-_REMEMBERED: Final = 8192
+#: Characters of label sets that are remembered; those of 1,000 GPUs take about 300,000.
+_REMEMBERED: Final = 8 * 1024 * 1024
+_LONGEST_NAME: Final = 200
+_LONGEST_LABELS: Final = 16 * 1024
+#: Longer than any number that is read.
+_LONGEST_WORD: Final = 100
 #: Most labels that one sample has; the exporter writes about 20.
 _MOST_LABELS: Final = 200
 
@@ -60,6 +66,7 @@ class Exposition:
 
     def __init__(self) -> None:
         self._labels: dict[str, tuple[Labels, bool] | None] = {}
+        self._remembered = 0
 
     def parse(self, text: str) -> Comment | Sample | Broken | None:
         """What the line is; None for a blank line, an ordinary comment or a line of something else."""
@@ -71,9 +78,11 @@ class Exposition:
         name = _NAME.match(line)
         if name is None:
             return None
+        if name.end() > _LONGEST_NAME:
+            return Broken(f"a name of more than {_LONGEST_NAME} characters")
         rest = line[name.end() :]
         if rest[:1] == "{":
-            return self._labelled(name.group(), rest)
+            return self._labelled(sys.intern(name.group()), rest)
         if rest[:1] in (" ", "\t"):
             return _bare(name.group(), rest)
         return None
@@ -88,8 +97,12 @@ class Exposition:
             end = close.end() - 1
             inside = rest[1:end]
             if inside not in self._labels:
-                if len(self._labels) >= _REMEMBERED:
+                if len(inside) > _LONGEST_LABELS:
+                    return Broken(f"labels of more than {_LONGEST_LABELS:,} characters")
+                self._remembered += len(inside)
+                if self._remembered > _REMEMBERED:
                     self._labels.clear()
+                    self._remembered = len(inside)
                 self._labels[inside] = parse_labels(inside)
         labels = self._labels[inside]
         if labels is None:
@@ -97,7 +110,8 @@ class Exposition:
         words = rest[end + 1 :].split(" # ", 1)[0].split()
         if len(words) > 2:
             return Broken("more than a value and a timestamp")
-        return Sample(name, labels[0], labels[1], words[0] if words else "", words[1] if len(words) > 1 else "")
+        value = words[0][:_LONGEST_WORD] if words else ""
+        return Sample(name, labels[0], labels[1], value, words[1][:_LONGEST_WORD] if len(words) > 1 else "")
 
 
 def parse_labels(text: str) -> tuple[Labels, bool] | None:
@@ -136,7 +150,7 @@ def _bare(name: str, rest: str) -> Sample | None:
     words = rest.split(" # ", 1)[0].split()
     if len(words) not in (1, 2) or not re.fullmatch(r"[+-]?(?:\d[\d.eE+-]{0,60}|\.\d{1,40}|NaN|Inf)", words[0]):
         return None
-    return Sample(name, (), False, words[0], words[1] if len(words) > 1 else "")
+    return Sample(sys.intern(name), (), False, words[0], words[1][:_LONGEST_WORD] if len(words) > 1 else "")
 
 
 def _unescape(text: str) -> str:

@@ -136,8 +136,17 @@ def read_value(text: str, unit: Unit | None, *, zero_means_none: bool = False) -
         return unreadable(text, "larger than anything that is measured")
     if zero_means_none and number == 0:
         return NoValue(Lack.ABSENT, word, "0 is what a sensor reads that the product does not have")
+    return in_unit(number, unit, word)
+
+
+def in_unit(number: float, unit: Unit | None, written: str = "") -> Quantity | float:
+    """A number of a field in its unit.
+
+    Args:
+        written: how a share stands there, if that is known.
+    """
     if unit is None:
         return number
     if unit is _SHARE or unit.name == "":
-        return Quantity(number, (), word)
+        return Quantity(number, (), written or f"{number:.12g}")
     return quantity(number * unit.factor, unit.name)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.observations import Value, Weight
 from clusterwright.readers.building import RunBuilder
-from clusterwright.readers.dcgm.scrapes import Gpu, Scrape, SeriesKey, absent_marks, gpu_of, is_pod_name
+from clusterwright.readers.dcgm.scrapes import Gpu, Interned, Scrape, SeriesKey, absent_marks, is_pod_name
 
-_XID: Final = "DCGM_FI_DEV_XID_ERRORS"
+XID: Final = "DCGM_FI_DEV_XID_ERRORS"
 #: Counters that are above 0 only after a fault of the memory or of a link.
-_FAULTS: Final = {
+FAULTS: Final = {
     "DCGM_FI_DEV_ROW_REMAP_FAILURE": ("row-remap-failure", Weight.ERROR, "could not remap a row of memory"),
     "DCGM_FI_DEV_ROW_REMAP_PENDING": ("row-remap-pending", Weight.WARNING, "waits for a reset to remap a row"),
     "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": (
@@ -25,7 +26,7 @@ _FAULTS: Final = {
 def say_what_stands_out(run: RunBuilder, scrape: Scrape, gpus: list[Gpu], values: dict[SeriesKey, Value]) -> None:
     """Add the notices of one scrape to its run."""
     _xids(run, scrape, values)
-    _faults(run, values)
+    say_faults(run, values, scrape.interned)
     for (name, meaning), count in absent_marks(dict(values)).items():
         run.notice("value-absent", f"{name}: {count:,} series have no value ({meaning})", Weight.INFO)
     _repeats(run, scrape)
@@ -41,30 +42,36 @@ def say_what_stands_out(run: RunBuilder, scrape: Scrape, gpus: list[Gpu], values
 
 
 def _xids(run: RunBuilder, scrape: Scrape, values: dict[SeriesKey, Value]) -> None:
-    found = [(labels, value) for (name, labels), value in values.items() if name == _XID]
+    found = [(labels, value) for (name, labels), value in values.items() if name == XID]
     if not found:
         return
-    run.notice(
-        "xid-is-the-last-code",
-        f"{_XID} holds the code of the last Xid, not a count; an earlier one is overwritten: only the kernel log "
-        "has all of them",
-        Weight.INFO,
-    )
+    say_what_xid_holds(run)
     for labels, value in found:
         label = dict(labels).get("err_code", "")
         code = f"{value:g}" if isinstance(value, float) and value else label
         if code and code != "0":
-            gpu = gpu_of(labels)
+            gpu = scrape.gpu(labels)
             where = f"GPU {gpu.index or gpu.uuid}" if gpu else "a GPU that is not named"
-            run.notice("xid-reported", f"the last Xid of {where} is {code}", line=scrape.series[(_XID, labels)].line)
+            run.notice("xid-reported", f"the last Xid of {where} is {code}", line=scrape.series[(XID, labels)].line)
 
 
-def _faults(run: RunBuilder, values: dict[SeriesKey, Value]) -> None:
+def say_what_xid_holds(run: RunBuilder) -> None:
+    """Say that the gauge of Xids is no count."""
+    run.notice(
+        "xid-is-the-last-code",
+        f"{XID} holds the code of the last Xid, not a count; an earlier one is overwritten: only the kernel log "
+        "has all of them",
+        Weight.INFO,
+    )
+
+
+def say_faults(run: RunBuilder, values: Mapping[SeriesKey, Value], interned: Interned) -> None:
+    """Name the GPUs whose counters are above 0 only after a fault."""
     for (name, labels), value in values.items():
-        rule = _FAULTS.get(name)
+        rule = FAULTS.get(name)
         number = value.value if isinstance(value, Quantity) else value
         if rule is not None and isinstance(number, float) and number > 0:
-            gpu = gpu_of(labels)
+            gpu = interned.gpu(labels)
             code, weight, says = rule
             run.notice(code, f"GPU {gpu.index or gpu.uuid if gpu else '?'} {says} ({number:g})", weight)
 
@@ -92,7 +99,7 @@ def _attribution(run: RunBuilder, scrape: Scrape, gpus: list[Gpu]) -> None:
     for _, labels in scrape.series:
         found = dict(labels)
         pod = found.get("pod", "") or found.get("pod_name", "") or found.get("exported_pod", "")
-        gpu = gpu_of(labels)
+        gpu = scrape.gpu(labels)
         if pod and gpu is not None:
             pods.setdefault(gpu.uuid or gpu.index, set()).add(pod)
     if pods and gpus:
