@@ -15,6 +15,8 @@ from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 from clusterwright.readers.sizes import read_size
 from clusterwright.readers.storage import elbencho_json
+from clusterwright.readers.storage.elbencho_live import LiveRows
+from clusterwright.readers.storage.elbencho_live import is_header as is_live
 from clusterwright.readers.storage.elbencho_phases import observe_latency, observe_result, say_small_files
 
 _HEADER: Final = re.compile(r"OPERATION {1,40}RESULT TYPE {1,40}FIRST DONE {1,40}LAST DONE")
@@ -26,6 +28,9 @@ _FLAGS: Final = {
     "b": "block_size", "block": "block_size", "s": "file_size", "size": "file_size", "t": "jobs", "threads": "jobs",
     "iodepth": "queue_depth", "hosts": "nodes", "timelimit": "asked_runtime",
 }  # fmt: skip
+#: Lists with one value for each worker or service.
+_EACH: Final = ("time ms each", "svc compl")
+_ASKED: Final = {"-w": "WRITE", "--write": "WRITE", "-r": "READ", "--read": "READ"}
 _COLUMNS: Final = {
     "block size": "block_size", "file size": "file_size", "threads": "jobs", "io depth": "queue_depth",
     "direct io": "direct", "hosts": "clients", "version": "version", "iso date": "started", "random": "random",
@@ -37,6 +42,8 @@ def recognise(head: Head) -> int:
     """Sure by the table's header or the columns of its CSV."""
     if _HEADER.search(head.text):
         return 100
+    if is_live(head.text.lstrip()):
+        return 98
     return 98 if _is_csv(head.text) or elbencho_json.is_json(head.text) else 0
 
 
@@ -70,20 +77,29 @@ class _Reader:
         self._phase = ""
         self._results: dict[str, str] = {}
         self._rows = 0
+        self._live = LiveRows()
+        self._asked: tuple[str, ...] = ()
+        self._seen: set[str] = set()
 
     def take(self, line: Line) -> None:
         """One more line."""
         text = line.text
-        if _HEADER.match(text.lstrip()):
+        if _HEADER.search(text):
             self.finish()
             self._builder = RunBuilder("elbencho")
             self._rows = 0
+        elif is_live(text) and self._builder is None:
+            self._builder = RunBuilder("elbencho")
+            self._live.take(text, line.number, self._builder)
+        elif self._builder is not None and self._live.take(text, line.number, self._builder):
+            return
         elif text.startswith("Working on "):
             self.finish()
             self._conditions["directory"] = text.removeprefix("Working on ").split(" ")[0]
         elif self._builder is None or "elbencho" in text:
             if found := _COMMAND.search(text):
                 self._conditions = _flags(found[1])
+                self._asked = _phases(found[1])
         elif text.strip() in ("...", "[...]"):
             self._builder.missing("rows that were cut out of the middle")
         elif _FAILURE.match(text):
@@ -98,11 +114,13 @@ class _Reader:
         if found["phase"]:
             self._close_phase(builder, number)
             self._phase = found["phase"]
+            self._seen.add(self._phase)
         if not self._phase:
             return
         label, rest = found["label"], found["rest"].strip()
         if rest.startswith("["):
-            if not observe_latency(builder, self._phase, label, rest, number) and "hist" not in label:
+            listed = "hist" in label or label.lower().startswith(_EACH)
+            if not observe_latency(builder, self._phase, label, rest, number) and not listed:
                 builder.reject(number, text, "a result of an unknown name")
             return
         cells = rest.split()
@@ -129,8 +147,14 @@ class _Reader:
         self._close_phase(self._builder, 0)
         for name, value in self._conditions.items():
             _condition(self._builder, name, value)
+        self._live.finish(self._builder)
+        self._live = LiveRows()
         if not self._rows:
             self._builder.missing("results: no row was read")
+        for phase in self._asked:
+            if self._rows and phase not in self._seen:
+                self._builder.missing(f"the phase {phase}, which the command line asks for")
+        self._seen = set()
         self.runs.append(self._builder.build())
         self._builder, self._phase = None, ""
 
@@ -144,6 +168,14 @@ def _flags(command: str) -> dict[str, str]:
         if word.startswith("-") and key in _FLAGS and (same or value):
             found[_FLAGS[key]] = same if equals else value
     return found
+
+
+def _phases(command: str) -> tuple[str, ...]:
+    """Phases of reading and writing that a command line asks for, unless other options divide or mix them."""
+    words = [word.strip("\"'") for word in command.split()[:200]]
+    if any(word.startswith(("--rwmix", "--dryrun", "--netbench")) for word in words):
+        return ()
+    return tuple(dict.fromkeys(phase for word in words if (phase := _ASKED.get(word))))
 
 
 def _condition(builder: RunBuilder, name: str, value: str) -> None:

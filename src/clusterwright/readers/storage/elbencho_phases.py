@@ -24,7 +24,8 @@ _RATES: Final = {
 }  # fmt: skip
 _COUNTS: Final = {
     "total files": "files", "total dirs": "dirs", "total entries": "entries", "total objects": "objects",
-    "total ops": "ops", "entries": "entries",
+    "total ops": "ops", "entries": "entries", "files total": "files", "dirs total": "dirs",
+    "entries total": "entries", "objects total": "objects", "buckets total": "buckets",
 }  # fmt: skip
 _DURATION: Final = re.compile(
     r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?(?:(\d+(?:\.\d+)?)us)?"

@@ -33,6 +33,8 @@ _STATUS: Final = re.compile(r"Run status group (\d+)")
 _GROUP: Final = re.compile(r"\s+(?P<name>READ|WRITE|TRIM|MIXED): (?P<rest>.*)")
 _PAIR: Final = re.compile(r"(\w{1,24})=\s*([^,\s]+)")
 _FAILURE: Final = re.compile(r"fio: .*\b(?:err=\s*[1-9]\d*|error|failed)\b.*", re.IGNORECASE)
+_STARTED: Final = re.compile(r"Starting (\d+ (?:process(?:es)?|threads?)(?: and \d+ (?:process(?:es)?|threads?))?)")
+_COMMAND: Final = re.compile(r"(?:\S*[$#] )?(?:sudo )?fio( --?\w.*)")
 _UNITS: Final = {"nsec": "ns", "usec": "µs", "msec": "ms", "sec": "s"}
 _BYTES: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)B(/s(?:ec)?)?")
 _COUNT: Final = re.compile(r"(\d+(?:\.\d+)?)([kKmMgG]?)")
@@ -65,6 +67,8 @@ class _Reader:
         self._percentiles: tuple[Latency, str] | None = None
         self._groups = 0
         self._begun = False
+        self._unversioned = 0
+        self._started = 0
 
     def take(self, line: Line) -> None:
         """One more line."""
@@ -74,13 +78,17 @@ class _Reader:
             self._major = major_version(version.group(), line.number)
             self._builder.version = version.group().removeprefix("fio-")
         elif definition := DEFINITION.match(text.strip()):
-            self._start(again=bool(self._jobs))
+            self._start(again=bool(self._jobs) or self._groups > 0)
             self._define(definition)
         elif result := RESULT.search(text):
             self._begun = True
             # A progress line may stand before the name where its carriage return was lost.
             name = text[: result.start()].rpartition("]")[2].strip()
             self._result(name[-200:], result, line.number)
+        elif started := _STARTED.match(text):
+            self._started += sum(int(number[:9]) for number in re.findall(r"\d+", started[1]))
+        elif command := _COMMAND.match(text):
+            self._commanded(command[1])
         elif _FAILURE.match(text):
             self._begun = True
             self._builder.notice("tool-error", text.strip()[:200], Weight.ERROR, line.number)
@@ -99,6 +107,17 @@ class _Reader:
             self.finish()
         self._begun = True
 
+    def _commanded(self, options: str) -> None:
+        """What the command line says where the output does not."""
+        for key, value in re.findall(r"--(direct|runtime|size|buffered)[= ]([\w.]{1,20})", options[:4000]):
+            if key == "direct":
+                self._builder.condition("direct", value != "0")
+            elif key == "runtime":
+                self._builder.condition("asked_runtime", value)
+            elif key == "size":
+                size = read_size(value)
+                self._builder.condition("file_size", value if isinstance(size, NoValue) else size)
+
     def _define(self, found: re.Match[str]) -> None:
         labels = {"operation": found["rw"]}
         pairs = dict(re.findall(r"(bs|ioengine|iodepth)=([^,]*(?:-[^,]*)?)", found["rest"]))
@@ -113,8 +132,7 @@ class _Reader:
             self._definitions[found["job"]] = labels
 
     def _result(self, name: str, found: re.Match[str], number: int) -> None:
-        if not self._major:
-            raise Refused("results before any line with the version of fio, which decides their units", number)
+        self._unversioned = self._unversioned or (0 if self._major else number)
         job = Job(name, found["group"], number, min(int(found["error"][:9]), 10**9))
         if "error=" in found["rest"]:
             job.message = found["rest"].split("error=", 1)[1].split(")", 1)[0][:80]
@@ -173,6 +191,8 @@ class _Reader:
         found = _BYTES.match(text)
         if found is None or bool(found[4]) != rate:
             return unreadable(text, "not a rate in bytes" if rate else "not an amount of bytes")
+        if not self._major and found[2] and not found[3]:
+            return unreadable(text, "the version of fio decides whether this is a power of 1000 or of 1024")
         prefix, binary = found[2], bool(found[3]) or self._major < 3
         unit = (f"{prefix.upper()}iB" if binary and prefix else f"{prefix.replace('K', 'k')}B") + ("/s" if rate else "")
         return quantity(float(found[1]), unit)
@@ -192,13 +212,25 @@ class _Reader:
     def finish(self) -> None:
         """End the run that is being read."""
         if self._begun:
-            if not self._major:
-                raise Refused("no line with the version of fio, which decides its units")
+            if not self._major and not self._tells_units():
+                raise Refused(
+                    "no line with the version of fio, which decides the units of its results", self._unversioned
+                )
             self.runs.append(self._build())
         self._begin()
 
+    def _tells_units(self) -> bool:
+        """Whether the results name their units themselves, as `MiB/s (MB/s)` does from 2.17 on."""
+        rates = [direction.rate for job in self._jobs for direction in job.directions.values()]
+        return any(isinstance(rate, Quantity) for rate in rates) or (not self._jobs and self._groups > 0)
+
     def _build(self) -> Run:
         builder = self._builder
+        if not self._major:
+            builder.missing("the line with the version of fio")
+        reported = sum(int(job.labels["jobs"][:9]) for job in self._jobs)
+        if self._started > reported > 0:
+            builder.missing(f"results of {self._started - reported} of {self._started} jobs")
         seen: Counter[tuple[str, str]] = Counter()
         measured = 0
         for job in self._jobs:

@@ -20,12 +20,17 @@ from clusterwright.readers.refusing import Refused
 from clusterwright.readers.sizes import read_size
 from clusterwright.readers.storage import ior_json
 from clusterwright.readers.storage.host_reports import HostReports
-from clusterwright.readers.storage.ior_tables import CONDITIONS, observe_row
+from clusterwright.readers.storage.ior_tables import CONDITIONS, observe_row, observe_summary
 from clusterwright.readers.values import lacking, read_quantity
 
 _BANNER: Final = re.compile(r"IOR-(\d+)\.(\d+)(\S*): MPI Coordinated Test of Parallel I/O")
 _OPTION: Final = re.compile(r"([A-Za-z][\w ,/-]{1,30}?)\s*: ?(.*)")
 _MAXIMUM: Final = re.compile(r"Max (Write|Read):\s+([\d.]+) MiB/sec")
+_TOTALS: Final = re.compile(r"^Max (?:Write|Read): +[\d.]+ MiB/sec \([\d.]+ MB/sec\)", re.MULTILINE)
+_SUMMARY: Final = re.compile(r"^Operation\s+Max\(MiB\)\s+Min\(MiB\)\s+Mean\(MiB\)", re.MULTILINE)
+#: The number of a process that a launcher put before a row.
+_LABEL: Final = re.compile(r"\d{1,7}: +")
+_HEADLESS: Final = re.compile(r"(?:write|read)\s+\d[\d.]*\s+\d[\d.]*\s+\d")
 _STONEWALL: Final = re.compile(r"stonewalling pairs accessed .*time: ([\d.]+)s")
 _SIZES: Final = re.compile(r"WARNING: (Expected aggregate file size|Using actual aggregate bytes moved)\s*= (\d{1,30})")
 _WRONG: Final = re.compile(r".*(?:incorrect data on|data check error|Differing|FAILED comparison)", re.IGNORECASE)
@@ -38,7 +43,9 @@ def recognise(head: Head) -> int:
         return 100
     if '"bwMaxMIB"' in head.text or ('"bwMiB"' in head.text and '"access"' in head.text):
         return 97
-    return 80 if re.search(r"^access\s+bw\(MiB/s\)", head.text, re.MULTILINE) else 0
+    if re.search(r"^access[\s,]+bw\(MiB/s\)", head.text, re.MULTILINE):
+        return 80
+    return 75 if _SUMMARY.search(head.text) or _TOTALS.search(head.text) else 0
 
 
 def read(source: Source) -> Sequence[Run]:
@@ -70,6 +77,9 @@ class _Reader:
         self._ended = False
         self._summary = False
         self._accesses: set[str] = set()
+        self._comma = False
+        self._sums: list[str] = []
+        self._summed: set[str] = set()
 
     def take(self, line: Line) -> None:
         """One more line."""
@@ -87,9 +97,13 @@ class _Reader:
         builder = self._builder
         if self._reports.take(builder, text, number):
             return
-        if text.startswith("access ") and "bw(" in text:
-            self._header = text.split()
+        text = _LABEL.sub("", text, count=1) if text[:1].isdigit() else text
+        if text.startswith(("access ", "access,")) and "bw(" in text:
+            self._comma = text.startswith("access,")
+            self._header = self._cells(text)
             self._section = "results"
+        elif _SUMMARY.match(text):
+            self._section, self._summary, self._sums = "summary", True, text.split()
         elif text.startswith("Options:"):
             self._section = "options"
         elif text.startswith("Results:"):
@@ -97,7 +111,8 @@ class _Reader:
         elif text.startswith("Summary of all tests"):
             self._section, self._summary = "summary", True
         elif found := _MAXIMUM.match(text):
-            self._summary = True
+            self._section, self._summary = self._section or "summary", True
+            self._summed.add(found[1].lower())
             builder.observe(f"{found[1].lower()}_rate_max", read_quantity(found[2], "MiB/s"), (), number)
         elif text.startswith("Finished"):
             self._ended = True
@@ -116,6 +131,24 @@ class _Reader:
             self._option(text)
         elif self._section == "results" and self._header:
             self._result(text, number)
+        elif self._section == "summary" and self._sums:
+            self._sum(text, number)
+        elif not self._header and _HEADLESS.match(text):
+            builder.reject(number, text, "a row without the header above it: its columns are not known")
+
+    def _cells(self, text: str) -> list[str]:
+        return [cell.strip() for cell in text.split(",")] if self._comma else text.split()
+
+    def _sum(self, text: str, number: int) -> None:
+        """A row of the summary; its rates count where no line Max Write or Max Read gave them."""
+        cells = text.split()
+        if cells[0] not in ("write", "read") or cells[0] in self._summed:
+            return
+        if len(cells) != len(self._sums):
+            self._builder.reject(number, text, f"{len(cells)} cells, the summary has {len(self._sums)}")
+            return
+        self._summed.add(cells[0])
+        observe_summary(self._builder, dict(zip(self._sums, cells, strict=True)), number)
 
     def _option(self, text: str) -> None:
         found = _OPTION.match(text)
@@ -129,7 +162,7 @@ class _Reader:
         self._builder.condition(name, size if isinstance(size, Quantity) else value[:300])
 
     def _result(self, text: str, number: int) -> None:
-        cells = text.split()
+        cells = self._cells(text)
         if cells[0] not in ("write", "read", "remove"):
             return
         if len(cells) != len(self._header):
@@ -151,14 +184,15 @@ class _Reader:
         self._reports.finish(builder)
         conditions = builder.conditions()
         self._say_stonewall(conditions)
-        if {"write", "read"} <= self._accesses and "constant task offset" not in str(conditions.get("ordering", "")):
+        ordering = str(conditions.get("ordering", ""))
+        if {"write", "read"} <= self._accesses and ordering and "constant task offset" not in ordering:
             message = "what a task wrote is read back by the same task: the rate may be that of its cache"
             builder.notice("read-back", message, Weight.WARNING)
         if not self._rows:
             builder.missing("results: no row was read")
-        if not self._summary:
+        if not self._summary and not self._comma:
             builder.missing("the summary")
-        if not self._ended:
+        if not self._ended and not self._comma:
             builder.missing("the line Finished")
         return builder.build()
 
@@ -166,7 +200,12 @@ class _Reader:
         expected = self._sizes.get("Expected aggregate file size")
         moved = self._sizes.get("Using actual aggregate bytes moved")
         asked = conditions.get("stonewall_time")
-        if moved is None or expected is None or moved == expected:
+        if moved is None or expected is None:
+            if asked not in (None, "0") and self._rows:
+                message = f"stonewalling after {asked} s: file_size is what was planned; what was moved is not printed"
+                self._builder.notice("stonewall", message, Weight.INFO)
+            return
+        if moved == expected:
             return
         said = f"{moved:,} of {expected:,} planned bytes were moved"
         if self._stonewall_s or (asked is not None and asked != "0"):

@@ -19,7 +19,8 @@ CONDITIONS: Final = {
 }  # fmt: skip
 _COLUMNS: Final = {
     "bw(MiB/s)": ("rate", "MiB/s"), "bw(GiB/s)": ("rate", "GiB/s"), "IOPS": ("iops", "IOPS"),
-    "Latency(s)": ("latency_mean", "s"), "open(s)": ("open_time", "s"), "wr/rd(s)": ("transfer_time", "s"),
+    "Latency(s)": ("latency_mean", "s"), "Latency": ("latency_mean", "s"),
+    "open(s)": ("open_time", "s"), "wr/rd(s)": ("transfer_time", "s"),
     "close(s)": ("close_time", "s"), "total(s)": ("total_time", "s"),
 }  # fmt: skip
 
@@ -34,3 +35,19 @@ def observe_row(builder: RunBuilder, cells: Mapping[str, str], number: int) -> N
         if cells["access"] == "remove" and isinstance(value, NoValue):
             continue
         builder.observe(f"{cells['access']}_{name}", value, subject, number)
+
+
+def observe_summary(builder: RunBuilder, cells: Mapping[str, str], number: int) -> None:
+    """Keep one row of the summary of all tests, and what it says about how they were run."""
+    operation = cells["Operation"]
+    for column, suffix in (("Max(MiB)", "max"), ("Min(MiB)", "min"), ("Mean(MiB)", "mean"), ("StdDev", "deviation")):
+        if column in cells:
+            builder.observe(f"{operation}_rate_{suffix}", read_quantity(cells[column], "MiB/s"), (), number)
+    for column, name, unit in (("blksiz", "task_block_size", "B"), ("xsize", "block_size", "B"),
+                               ("aggs(MiB)", "file_size", "MiB")):  # fmt: skip
+        size = read_quantity(cells.get(column, ""), unit)
+        if isinstance(size, Quantity):
+            builder.condition(name, size)
+    for column, name in (("#Tasks", "ranks"), ("tPN", "ranks_per_node"), ("reps", "repetitions"), ("API", "api")):
+        if cells.get(column):
+            builder.condition(name, cells[column])
