@@ -207,15 +207,18 @@ def test_memory_errors_that_come_again_within_a_day_are_said():
     assert "memory-errors-repeat" not in codes(only(read(text[: text.index("[ 40000")])))
 
 
-def test_details_of_an_sxid_are_no_events():
+def test_details_of_an_sxid_count_only_where_the_event_itself_is_missing():
     text = (
         "[ 1.0] nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 12028, Non-fatal, Link 32 egress error (First)\n"
         "[ 1.1] nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 12028, Data {0x1, 0x2}\n"
         "[ 1.2] nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 26006, SOE HALT data[0] = 0x               0\n"
     )
     run = only(read(text))
-    assert values(run, "sxid_count") == [1.0]
-    assert "sxid-detail-alone" in codes(run)
+    assert values(run, "sxid_count", sxid="12028") == [1.0]
+    assert values(run, "sxid_count", sxid="26006") == [1.0]
+    assert "26006" in " ".join(messages(run, "sxid-detail-alone"))
+    assert "12028" not in " ".join(messages(run, "sxid-detail-alone"))
+    assert "no-fault" not in codes(run)
 
 
 def test_an_sxid_without_a_severity_has_none():
@@ -368,3 +371,79 @@ def test_a_record_of_a_log_shipper_is_read_one_level_down():
     run = only(read(json.dumps(record) + "\n"))
     assert values(run, "xid", node="n7") == [79.0]
     assert values(run, "xid_first") == ["2026-03-01T10:00:00Z"]
+
+
+def test_a_pcie_error_that_is_only_received_counts_at_the_device_that_sent_it():
+    run = only(read("[ 5.100000] pcieport 0000:20:01.1: AER: Uncorrectable (Fatal) error received from 0000:21:00.0\n"))
+    assert values(run, "aer", pci="0000:21:00.0") == ["uncorrected fatal"]
+    assert "pcie-uncorrected" in codes(run)
+
+
+def test_a_device_that_cannot_recover_is_said_without_the_end_of_the_recovery():
+    run = only(read("[ 5.100000] nvidia 0000:21:00.0: AER: can't recover (no error_detected callback)\n"))
+    assert "nvidia 0000:21:00.0" in messages(run, "recovery-impossible")[0]
+
+
+def test_the_uncorrected_pcie_error_is_the_root_cause_before_a_corrected_one():
+    head = "[ 5.{}00000] pcieport 0000:20:01.1: PCIe Bus Error: severity={}, type=Transaction Layer, (Receiver ID)\n"
+    text = head.format(1, "Corrected") + head.format(2, "Uncorrected (Fatal)") + f"[ 5.300000] {XID_79}\n"
+    assert messages(only(read(text)), "root-cause")[0].startswith("root cause: PCIe error (uncorrected fatal)")
+
+
+def test_a_number_in_brackets_that_is_no_time_is_none():
+    run = only(read(f"pcieport 0000:20:01.1: AER: device recovery failed\n  [14] CmpltTO\n{XID_79}\n"))
+    assert run.condition("started") is None
+
+
+def test_a_failed_start_of_a_gpu_is_one_although_the_driver_reports_it_twice():
+    one = (
+        "[ 9.100000] NVRM: GPU 0000:0b:00.0: RmInitAdapter failed! (0x24:0x72:1568)\n"
+        "[ 9.200000] NVRM: GPU 0000:0b:00.0: rm_init_adapter failed, device minor number 5\n"
+    )
+    (failure,) = found(only(read(one * 3)), "gpu_init_failure")
+    assert dict(failure.subject)["count"] == "3"
+
+
+def test_errors_of_host_memory_are_said_with_their_place():
+    line = (
+        "[ 9.100000] EDAC MC1: 26{} memory read error on CPU_SrcID#0_Chan#1_DIMM#0 (channel:1 - OVERFLOW area:DRAM)\n"
+    )
+    assert "the counter ran over" in messages(only(read(line.format(" CE"))), "host-memory-corrected")[0]
+    assert "DIMM#0" in messages(only(read(line.format(" UE"))), "host-memory-uncorrected")[0]
+
+
+def test_machine_checks_that_are_only_counted_elsewhere_are_no_silence():
+    run = only(read("[ 9.100000] mce: [Hardware Error]: Machine check events logged\n"))
+    assert codes(run) == {"machine-checks-logged"}
+
+
+def test_resets_and_errors_of_amd_gpus_are_events():
+    run = only(
+        read(
+            "[ 9.100000] [drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx timeout, signaled seq=5\n"
+            "[ 9.200000] amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!\n"
+            "[ 9.300000] amdgpu 0000:c1:00.0: amdgpu: GPU reset(2) failed\n"
+            "[ 9.400000] amdgpu 0000:c1:00.0: amdgpu: socket: 0 1 new uncorrectable hardware errors detected in umc\n"
+        )
+    )
+    events = [o.value for o in found(run, "gpu_event", pci="0000:c1:00.0")]
+    assert events == ["GPU reset begun", "GPU reset failed", "uncorrected error"]
+    assert "no-fault" not in codes(run)
+
+
+def test_a_limited_pcie_link_is_read_with_both_rates():
+    run = only(
+        read(
+            "[ 9.1000] mlx5_core 0000:5e:00.0: 126.016 Gb/s available PCIe bandwidth, limited by 16.0 GT/s PCIe x8 link"
+            " at 0000:5d:00.0 (capable of 252.048 Gb/s with 16.0 GT/s PCIe x16 link)\n"
+        )
+    )
+    assert [round(v.to("Gb/s"), 3) for v in values(run, "pcie_bandwidth", pci="0000:5e:00.0")] == [126.016]
+    assert "x8 link at 0000:5d:00.0" in messages(run, "pcie-limited")[0]
+
+
+def test_errors_that_the_driver_stops_printing_make_counts_lower_bounds():
+    line = (
+        "NVRM: Rate limiting GSP RPC error prints for GPU at PCI:0000:9b:00 (printing 1 of every 30).  The GPU likely\n"
+    )
+    assert "1 of 30" in messages(only(read(line)), "rate-limited")[0]

@@ -98,13 +98,26 @@ def _chains(group: list[Happening]) -> Iterator[list[Happening]]:
             if earlier_index == index or (earlier_index > index and not _named(earlier, later)):
                 continue
             if _named(earlier, later) or _may_cause(earlier, later):
-                root_of[index] = root_of.get(earlier_index, earlier_index)
+                chosen = _worst(group, earlier_index, index)
+                root_of[index] = root_of.get(chosen, chosen)
                 break
     chains: dict[int, list[Happening]] = {}
     for index, root in root_of.items():
         if root != index:
             chains.setdefault(root, [group[root]]).append(group[index])
     yield from chains.values()
+
+
+def _worst(group: list[Happening], found: int, later: int) -> int:
+    """For a corrected PCIe error that may be the cause: an uncorrected one that may be it too, if there is one."""
+    if group[found].kind != "aer" or group[found].code != "corrected":
+        return found
+    worse = (
+        i
+        for i, one in enumerate(group[:later])
+        if one.kind == "aer" and one.code != "corrected" and _may_cause(one, group[later])
+    )
+    return next(worse, found)
 
 
 def _named(earlier: Happening, later: Happening) -> bool:

@@ -10,7 +10,7 @@ from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.kernel.messages import Event
 from clusterwright.readers.kernel.records import Record
 from clusterwright.readers.kernel.stamps import BOOT, Stamped
-from clusterwright.readers.kernel.tallies import Tallies, seconds_between
+from clusterwright.readers.kernel.tallies import Key, Tallies, seconds_between
 
 #: Lines within which a message that names no device belongs to the device named before.
 _NEAR: Final = 6
@@ -70,7 +70,7 @@ class Follower:
         handler = _HANDLERS.get(event.kind)
         if handler is not None:
             handler(self, node, event, record)
-        if event.pci and event.kind in ("xid", "uuid", "probed", "lost"):
+        if event.pci and event.kind in ("xid", "uuid", "probed", "lost", "amd"):
             node.device, node.device_line = event.pci, record.line
 
     def finish(self) -> None:
@@ -83,6 +83,7 @@ class Follower:
         for boot, node, pci in list(self.lost):
             if not pci and (boot, node) in named:
                 del self.lost[boot, node, pci]
+        self._keep_details()
         seen = {(k.node, k.kind, k.code, k.pci) for k in self.tallies.of}
         devices = {(k.kind, k.code, k.pci) for k in self.tallies.of}
         for key, tally in self.reprinted.of.items():
@@ -94,6 +95,13 @@ class Follower:
                     f"{name} {key.code} stands only in the log of another program that repeats the kernel's line",
                     line=tally.line,
                 )
+
+    def _keep_details(self) -> None:
+        """Details of a switch error without the line of the error itself are the only trace of it."""
+        events = {(k.node, k.code) for k, _ in self.tallies.kinds("sxid")}
+        for key, tally in self.tallies.kinds("sxid-detail"):
+            if tally.count and (key.node, key.code) not in events:
+                self.tallies.of[Key(key.boot, key.node, "sxid", key.code, key.pci, "")] = tally
 
     def _boot(self, node: _Node, event: Event, record: Record) -> None:
         gone_back = (
@@ -188,7 +196,8 @@ class Follower:
 _HANDLERS: Final = {
     "xid": Follower._xid, "sxid": Follower._xid, "sxid-detail": Follower._count, "lost": Follower._lost,
     "aer": Follower._count, "aer-received": Follower._count, "recovery": Follower._count, "edac": Follower._count,
-    "mce": Follower._count, "nic": Follower._nic, "oom": Follower._count, "oom-event": Follower._count,
+    "mce": Follower._count, "mce-logged": Follower._count, "amd": Follower._near, "pcie-limited": Follower._count,
+    "rate-limited": Follower._count, "nic": Follower._nic, "oom": Follower._count, "oom-event": Follower._count,
     "segfault": Follower._count, "panic": Follower._count, "sysrq": Follower._count, "init-failure": Follower._near,
     "peermem": Follower._count, "cut": Follower._cut, "uuid": Follower._uuid, "serial": Follower._serial,
     "driver": Follower._fact, "kernel": Follower._fact, "mismatch": Follower._mismatch,

@@ -3,8 +3,9 @@
 Observations, each with node and pci where known: `xid`, `sxid` (code; subject also count, instance, uuid or link),
 `xid_count`, `xid_first`, `xid_last`, `xid_detail`, `xid_cause`, `xid_link`, `recovery_action` and the same for sxid
 with `sxid_severity`; `lost_device` (what says so), `aer` (severity), `device_recovery`, `edac`, `mce`, `nic_event`,
-`link_down_longest`, `oom_kills`, `segfault`, `panic`, `gpu_init_failure`. Times are kept as written: `xid_first`,
-`sxid_first`, `aer_first`, `lost_device_first`, `nic_event_first`, `panic_first`, and `_last` of those that recur.
+`link_down_longest`, `gpu_event` (of amdgpu), `pcie_bandwidth`, `pcie_bandwidth_capable`, `oom_kills`,
+`segfault`, `panic`, `gpu_init_failure`. Times are kept as written: `xid_first`, `sxid_first`, `aer_first`,
+`lost_device_first`, `nic_event_first`, `gpu_event_first`, `panic_first`, and `_last` of those that recur.
 Conditions: `started` and `ended` of what the log covers, `lines`, `driver`, `kernel`, `node`.
 """
 
@@ -30,7 +31,8 @@ from clusterwright.readers.values import quantity
 
 _SURE: Final = re.compile(
     r"(?:NVRM: )?Xid \((?:PCI:)?[0-9a-fA-F]{2,8}:|SXid \((?:PCI:)?[0-9a-fA-F]{2,8}:|AER: |PCIe Bus Error: severity="
-    r"|EDAC [A-Za-z]+\d*: \d+ [CU]E|NVRM: .{0,60}(?:PCI|GPU|NVIDIA)|fallen off the bus"
+    r"|EDAC [A-Za-z]+\d*: \d+ [CU]E|mce: \[Hardware Error\]|available PCIe bandwidth, limited by|amdgpu_job_timedout"
+    r"|amdgpu [0-9a-f:.]{12}: .{0,12}GPU reset|NVRM: .{0,60}(?:PCI|GPU|NVIDIA)|fallen off the bus"
 )
 _KERNEL: Final = re.compile(
     r"\bkernel: |^<\d>\[|^kern {1,4}:|^\d{1,3},\d{1,12},\d{3,15},[-c];|\"_TRANSPORT\" ?: ?\"kernel\"", re.MULTILINE

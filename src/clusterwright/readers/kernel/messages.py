@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.lib.pci import pci_address
+from clusterwright.readers.kernel.amd_messages import amd_event
 
 _XID: Final = re.compile(
     r"Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})(?P<instance>(?: GPU-C?I:? ?\w{1,6}){0,2})\): "
@@ -33,7 +34,17 @@ _LOST: Final = re.compile(r"fallen off the bus|[Ff]ell off the bus|GPU (?:is )?l
 _LOST_AT: Final = re.compile(r"GPU (?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)")
 _PROBED: Final = re.compile(r"NVRM: The NVIDIA GPU (?P<pci>[0-9a-fA-F:.]{5,20})")
 _INIT_FAILED: Final = re.compile(
-    r"NVRM: (?:GPU (?P<pci>[0-9a-fA-F:.]{5,20}): )?(?:RmInitAdapter|rm_init_adapter) failed"
+    r"NVRM: (?:GPU (?P<pci>[0-9a-fA-F:.]{5,20}): )?(?P<step>RmInitAdapter|rm_init_adapter) failed"
+)
+_RATE_LIMITED: Final = re.compile(
+    r"NVRM: Rate limiting .{0,60}GPU at (?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})"
+    r" \(printing 1 of every (?P<every>\d{1,6})\)"
+)
+_LIMITED: Final = re.compile(
+    r"(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]): (?P<available>\d{1,5}\.\d{1,3}) Gb/s"
+    r" available PCIe bandwidth, limited by (?P<link>\d[\d.]{0,5} GT/s PCIe x\d{1,2}) link"
+    r" at (?P<at>[0-9a-fA-F:.]{7,16})"
+    r" \(capable of (?P<capable>\d{1,5}\.\d{1,3}) Gb/s"
 )
 _AER: Final = re.compile(
     r"(?P<driver>\S{1,32}) (?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]): (?P<rest>(?:AER: )?.*)"
@@ -41,7 +52,7 @@ _AER: Final = re.compile(
 _SEVERITY: Final = r"Corrected|Correctable|Uncorrect(?:ed|able) \(\w[\w-]{2,10}\)"
 _AER_RECEIVED: Final = re.compile(
     rf"AER: (?:(?P<several>Multiple) )?(?P<severity>{_SEVERITY})"
-    r" error (?:message )?received"
+    r" error (?:message )?received(?:(?: from|:) (?P<source>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]))?"
 )
 _AER_ERROR: Final = re.compile(
     rf"(?:AER: )?PCIe Bus Error: severity=(?P<severity>{_SEVERITY}),"
@@ -58,7 +69,7 @@ _GHES: Final = re.compile(
 _EDAC: Final = re.compile(r"EDAC (?P<controller>[A-Za-z]+\d{0,3}): (?P<count>\d{1,9}) (?P<kind>CE|UE)\b(?P<rest>.*)")
 _DIMM: Final = re.compile(r" on (?P<label>\S{1,60})")
 _MCE: Final = re.compile(
-    r"mce: \[Hardware Error\]: |(?P<bad>Uncorrected hardware memory error)|Memory failure: 0x"
+    r"mce: \[Hardware Error\]: .{0,24}Machine Check|(?P<bad>Uncorrected hardware memory error)|Memory failure: 0x"
     r"|\[Hardware Error\]: (?P<word>Corrected|Uncorrected) error"
 )
 _MLX5: Final = re.compile(r"mlx5_core (?P<pci>[0-9a-fA-F:.]{7,16})(?: (?P<port>[\w.-]{1,16}))?: (?P<rest>.*)")
@@ -85,7 +96,8 @@ class Event:
 
     Args:
         kind: xid, sxid, lost, aer, aer-received, recovery, edac, mce, nic, oom, oom-event, segfault, panic, sysrq,
-            init-failure, peermem, detail, cut, or a fact: uuid, serial, probed, driver, mismatch, kernel, boot.
+            init-failure, amd, pcie-limited, peermem, detail, cut, or a fact: rate-limited, uuid, serial, probed,
+            driver, mismatch, kernel, boot.
         code: of an Xid or SXid; severity, state or name of the others.
         pci: of the device, in one form, "" when not named.
         what: what makes events of one kind and code differ: MIG instance, DIMM, process.
@@ -108,7 +120,7 @@ def events_of(message: str) -> Event | None:
     """What a message says, None when nothing that is known here."""
     if "Xid" in message:
         return _xid(message)
-    for reading in (_nvrm, _aer, _memory, _mlx5, _system):
+    for reading in (_nvrm, _pcie_limit, _aer, _memory, _amd, _mlx5, _system):
         found = reading(message)
         if found is not None:
             return found
@@ -141,7 +153,8 @@ def _xid(message: str) -> Event | None:
         link = _LINK.search(rest)
         return Event(
             "sxid-detail" if detail else "sxid", match["code"], address(match["pci"]),
-            fatal[1].lower() if fatal else "", detail=rest, link=link["link"].lstrip("0") or "0" if link else "",
+            fatal[1].lower() if fatal else "", int(not rest.startswith("Severity")), rest,
+            link=link["link"].lstrip("0") or "0" if link else "",
         )  # fmt: skip
     match = _XID.search(message)
     if match is None:
@@ -177,7 +190,9 @@ def _nvrm(message: str) -> Event | None:
     if match := _PROBED.search(message):
         return Event("probed", pci=address(match["pci"]))
     if match := _INIT_FAILED.search(message):
-        return Event("init-failure", "initialisation failed", address(match["pci"] or ""))
+        return Event("init-failure", "initialisation failed", address(match["pci"] or ""), match["step"])
+    if match := _RATE_LIMITED.search(message):
+        return Event("rate-limited", match["every"], address(match["pci"]))
     if match := _DRIVER.search(message):
         return Event("driver", match["version"], what="open" if match["open"] else "proprietary")
     if match := _MISMATCH.search(message):
@@ -201,13 +216,32 @@ def _aer(message: str) -> Event | None:
     if found := _AER_ERROR.match(rest):
         return Event("aer", severity_of(found["severity"]), pci, detail=found["layer"].strip())
     if found := _AER_RECEIVED.match(rest):
-        return Event("aer-received", severity_of(found["severity"]), pci, detail="several" if found["several"] else "")
+        source = address(found["source"] or "")
+        named = source if source and not source.endswith(":00:00.0") else pci
+        several = "several" if found["several"] else ""
+        return Event("aer-received", severity_of(found["severity"]), named, detail=several)
     if found := _AER_STATUS.match(rest.removeprefix("AER: ")):
         whole = re.fullmatch(r"[0-9a-f]{8}/[0-9a-f]{8}\s*", found["masks"]) is not None
         return Event("aer-status" if whole else "cut", pci=pci)
     if found := _RECOVERY.match(rest):
         return Event("recovery", found["state"] or "impossible", pci, match["driver"], detail=found["cannot"] or "")
     return None
+
+
+def _pcie_limit(message: str) -> Event | None:
+    match = _LIMITED.search(message) if "available PCIe" in message else None
+    if match is None:
+        return None
+    limit = f"{match['available']} of {match['capable']} Gb/s, limited by the {match['link']} link at {match['at']}"
+    return Event("pcie-limited", match["available"], address(match["pci"]), match["capable"], detail=limit)
+
+
+def _amd(message: str) -> Event | None:
+    found = amd_event(message)
+    if found is None:
+        return None
+    code, pci = found
+    return Event("init-failure" if code == "initialisation failed" else "amd", code, address(pci) if pci else "")
 
 
 def _memory(message: str) -> Event | None:
@@ -217,7 +251,9 @@ def _memory(message: str) -> Event | None:
         what = f"{match['controller']} {dimm['label']}" if dimm else match["controller"]
         return Event("edac", kind, what=what, count=int(match["count"]), detail=match["rest"].strip())
     match = _MCE.search(message)
-    if match is None or "Machine check events logged" in message:
+    if "Machine check events logged" in message:
+        return Event("mce-logged", "logged")
+    if match is None:
         return None
     bad = match["bad"] or match["word"] == "Uncorrected" or "Memory failure" in message
     return Event("mce", "uncorrected" if bad else ("corrected" if match["word"] else "machine check"))

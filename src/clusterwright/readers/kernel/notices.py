@@ -8,6 +8,7 @@ from clusterwright.model.observations import Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.kernel.causes import NVLINK_XIDS, Happening, chains_of, happenings_of
 from clusterwright.readers.kernel.following import Follower
+from clusterwright.readers.kernel.observing import init_failures
 from clusterwright.readers.kernel.tallies import Key, Tally
 
 _DAY_S: Final = 86_400.0
@@ -28,11 +29,13 @@ def say_what_it_means(run: RunBuilder, log: Follower, *, newest_first: bool) -> 
     _memory(run, log)
     _actions(run, log)
     _pcie(run, log)
+    _host_memory(run, log)
+    _amd(run, log)
     _switches(run, log)
     _adapters(run, log)
     _system(run, log)
     _times(run, log)
-    if run.bare:
+    if run.bare and not log.tallies.kinds("mce-logged", "rate-limited", "sxid-detail"):
         run.notice("no-fault", "no fault of a GPU, a switch, PCIe or memory in these lines", Weight.INFO)
 
 
@@ -42,9 +45,16 @@ def _lost(run: RunBuilder, log: Follower) -> None:
         run.notice(
             "gpu-lost", f"the GPU {where} does not answer any more ({', '.join(gpu.said)})", Weight.ERROR, gpu.line
         )
-    for key, tally in log.tallies.kinds("init-failure"):
+    for key, tally in init_failures(log):
         run.notice(
             "gpu-init-failed", f"the driver could not start GPU {key.pci or '(not named)'}", Weight.ERROR, tally.line
+        )
+    for key, tally in log.tallies.kinds("rate-limited"):
+        run.notice(
+            "rate-limited",
+            f"the driver prints only 1 of {key.code} errors of its firmware (GSP) on GPU {key.pci}: counts are lower"
+            " bounds, the GPU likely needs a reset",
+            line=tally.line,
         )
     if "0" in log.serials:
         run.notice("serial-is-0", "a GPU reports serial number 0: it identifies nothing", Weight.INFO, log.serials["0"])
@@ -151,8 +161,14 @@ def _pcie(run: RunBuilder, log: Follower) -> None:
             run.notice(
                 "recovery-failed", f"recovery after a PCIe error at {key.pci} failed{below}", Weight.ERROR, tally.line
             )
-    for key, tally in log.tallies.kinds("aer"):
+    if unable and not any(key.code == "failed" for key, _ in log.tallies.kinds("recovery")):
+        victims = ", ".join(f"{key.what} {key.pci}" for key in unable)
+        run.notice("recovery-impossible", f"{victims} cannot recover from a PCIe error", Weight.ERROR)
+    decoded = {(k.boot, k.node, k.pci, k.code) for k, _ in log.tallies.kinds("aer")}
+    for key, tally in log.tallies.kinds("aer", "aer-received"):
         span = tally.span_s
+        if key.kind == "aer-received" and (key.boot, key.node, key.pci, key.code) in decoded:
+            continue
         if key.code == "corrected":
             rate = "" if span is None else f" within {max(span, 1.0):.3g} s"
             storm = span is not None and tally.count > 2 and tally.count / max(span, 1.0) >= _STORM_PER_S
@@ -166,11 +182,46 @@ def _pcie(run: RunBuilder, log: Follower) -> None:
                 "pcie-uncorrected", f"{tally.count:,} × {key.code} PCIe error at {key.pci}", Weight.ERROR, tally.line
             )
 
+    for key, tally in log.tallies.kinds("pcie-limited"):
+        run.notice("pcie-limited", f"PCIe of {key.pci}: {tally.detail}", line=tally.line)
+
+
+def _host_memory(run: RunBuilder, log: Follower) -> None:
+    for key, tally in log.tallies.kinds("edac", "mce"):
+        bad = key.code != "corrected"
+        lost = "; the counter ran over, there were more" if "OVERFLOW" in tally.detail else ""
+        where = f" on {key.what}" if key.what else ""
+        name = "memory errors of the host" if key.kind == "edac" else "machine checks of the host"
+        run.notice(
+            "host-memory-uncorrected" if bad else "host-memory-corrected",
+            f"{tally.count:,} {'undecoded' if key.code == 'machine check' else key.code} {name}{where}{lost}",
+            Weight.ERROR if bad else Weight.WARNING,
+            tally.line,
+        )
+    if log.tallies.kinds("mce-logged") and not log.tallies.kinds("edac", "mce"):
+        run.notice(
+            "machine-checks-logged",
+            "machine checks were logged elsewhere (mcelog, rasdaemon); look there",
+            Weight.WARNING,
+        )
+
+
+def _amd(run: RunBuilder, log: Follower) -> None:
+    bad = ("GPU reset failed", "uncorrected error", "memory lost in a reset", "bad pages at their limit")
+    for key, tally in log.tallies.kinds("amd"):
+        if key.code != "GPU reset succeeded":
+            run.notice(
+                "gpu-event",
+                f"GPU {key.pci or '(not named)'}: {key.code}, {tally.count:,} times",
+                Weight.ERROR if key.code in bad else Weight.WARNING,
+                tally.line,
+            )
+
 
 def _switches(run: RunBuilder, log: Follower) -> None:
-    events = {(k.node, k.code) for k, _ in log.tallies.kinds("sxid")}
+    details = {id(tally) for _, tally in log.tallies.kinds("sxid-detail")}
     for key, tally in log.tallies.kinds("sxid"):
-        if not key.what and (key.node, key.code) in events:
+        if not key.what and id(tally) not in details:
             run.notice(
                 "sxid-severity-not-printed",
                 f"SXid {key.code} at {key.pci} is printed without Fatal or Non-fatal: its code decides",
@@ -180,13 +231,13 @@ def _switches(run: RunBuilder, log: Follower) -> None:
             run.notice(
                 "sxid-fatal", f"SXid {key.code} at {key.pci} is fatal: {tally.detail[:80]}", Weight.ERROR, tally.line
             )
+    events = {(k.node, k.code) for k, tally in log.tallies.kinds("sxid") if id(tally) not in details}
     for key, tally in log.tallies.kinds("sxid-detail"):
         if (key.node, key.code) not in events:
             run.notice(
                 "sxid-detail-alone",
-                f"details of SXid {key.code} at {key.pci} without the event itself",
-                Weight.INFO,
-                tally.line,
+                f"of SXid {key.code} at {key.pci} only details are here, not the line that says how severe it is",
+                line=tally.line,
             )
 
 

@@ -7,8 +7,8 @@ from typing import Final
 from clusterwright.model.observations import Labels, Lack, NoValue, Value
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.kernel.following import Follower
-from clusterwright.readers.kernel.tallies import Key
-from clusterwright.readers.values import quantity
+from clusterwright.readers.kernel.tallies import Key, Tally
+from clusterwright.readers.values import quantity, read_quantity
 
 _TIME_UNKNOWN: Final = NoValue(Lack.ABSENT, "", "the line has no time")
 
@@ -108,8 +108,26 @@ def _system(run: RunBuilder, log: Follower) -> None:
     for key, tally in log.tallies.kinds("panic"):
         run.observe("panic", key.code, _subject(log, key), tally.line)
         run.observe("panic_first", tally.first.time or _TIME_UNKNOWN, _subject(log, key), tally.line)
-    for key, tally in log.tallies.kinds("init-failure"):
+    for key, tally in init_failures(log):
         run.observe("gpu_init_failure", key.code, (*_subject(log, key), ("count", str(tally.count))), tally.line)
+    for key, tally in log.tallies.kinds("amd"):
+        named = (*_subject(log, key), ("event", key.code))
+        run.observe("gpu_event", key.code, (*_subject(log, key), ("count", str(tally.count))), tally.line)
+        run.observe("gpu_event_first", tally.first.time or _TIME_UNKNOWN, named, tally.line)
+        run.observe("gpu_event_last", tally.last.time or _TIME_UNKNOWN, named, tally.line)
+    for key, tally in log.tallies.kinds("pcie-limited"):
+        run.observe("pcie_bandwidth", read_quantity(key.code, "Gb/s"), _subject(log, key), tally.line)
+        run.observe("pcie_bandwidth_capable", read_quantity(key.what, "Gb/s"), _subject(log, key), tally.line)
+
+
+def init_failures(log: Follower) -> list[tuple[Key, Tally]]:
+    """Failed starts of GPUs; the driver reports each in two steps, of which the one seen more often counts."""
+    found: dict[tuple[int, str, str], tuple[Key, Tally]] = {}
+    for key, tally in log.tallies.kinds("init-failure"):
+        place = (key.boot, key.node, key.pci)
+        if place not in found or found[place][1].count < tally.count:
+            found[place] = (key, tally)
+    return list(found.values())
 
 
 def _subject(log: Follower, key: Key) -> Labels:

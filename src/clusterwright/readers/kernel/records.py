@@ -22,7 +22,7 @@ WORDS: Final = (
     "Uncorrected hardware", "mlx5_core", "off the bus", "lost from the bus", "GPU is lost", "oom-kill:",
     "Out of memory", "Memory cgroup out of", "segfault at", "Kernel panic", "BUG: unable", "Oops: ",
     "general protection", "Trigger a crash", "nvidia-peermem", "nvidia_peermem", "Linux version ", "-- Boot ",
-    "-- Reboot", '"MESSAGE":[', '"MESSAGE" : [',
+    "-- Reboot", "available PCIe", "amdgpu", '"MESSAGE":[', '"MESSAGE" : [',
 )  # fmt: skip
 _ELISIONS: Final = frozenset({"...", "..", "…", "[...]", "[…]", "(...)", "[snip]", "<snip>", "--"})
 _PAIR: Final = re.compile(r'\s*"(?P<key>\w{1,64})"\s*:\s*(?P<value>.+?),?\s*$')

@@ -29,7 +29,7 @@ _PRIORITY: Final = re.compile(r"<\d{1,3}>(?:1 )?")
 _DECODED: Final = re.compile(r"[a-z0-9]{2,9} {0,6}: ?[a-z]{3,7} {0,4}: ")
 _KMSG: Final = re.compile(r"(?P<prefix>\d{1,4}),(?P<seq>\d{1,20}),(?P<usec>\d{1,20}),[^;\s]{1,40};")
 _BRACKET: Final = re.compile(
-    r"\[ *(?:(?P<boot>\d{1,12}(?:\.\d{1,9})?)|(?P<delta>[+<] *\d{1,9}\.\d{1,9}>?)"
+    r"\[ *(?:(?P<boot>\d{1,12}\.\d{1,9})|(?P<delta>[+<] *\d{1,9}\.\d{1,9}>?)"
     r"|(?P<short>[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d)"
     r"|(?P<date>[^\W\d]{2,9}\.? [^\W\d]{3,9}\.? +\d{1,2} \d\d:\d\d:\d\d \d{4}))\]"
     r"(?:\[ *[TC]\d{1,9}\]| \[ *[TC]\d{1,9}\])?:? ?"
