@@ -1,6 +1,7 @@
 """Install the real programs that tests drive, where this machine allows it.
 
-As root on Debian: Chromium. Elsewhere nothing is installed; the tests that need a missing program say which.
+As root on Debian: Chromium, fio, and Slurm with munge; their services are not started, tests start what they need.
+Elsewhere nothing is installed; the tests that need a missing program say which.
 """
 
 from __future__ import annotations
@@ -10,17 +11,28 @@ import shutil
 import subprocess
 import sys
 
-PACKAGES = {"chromium": "chromium"}
+#: program → Debian package
+PACKAGES = {
+    "chromium": "chromium",
+    "fio": "fio",
+    "munged": "munge",
+    "sbatch": "slurm-client",
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+}
+#: Where services lie, which is not on the path of every user.
+PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
 
 
 def main() -> int:
-    missing = [package for program, package in PACKAGES.items() if shutil.which(program) is None]
+    missing = [package for program, package in PACKAGES.items() if shutil.which(program, path=PATH) is None]
     if not missing:
         return 0
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         print(f"not installed (needs root and apt): {', '.join(missing)}; their tests will say so", file=sys.stderr)
         return 0
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    # In run level 1 invoke-rc.d starts no service.
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     print(f"installing {', '.join(missing)}", file=sys.stderr)
     for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *missing]):
         done = subprocess.run(["apt-get", *command], env=environment, stdout=subprocess.DEVNULL, check=False)
