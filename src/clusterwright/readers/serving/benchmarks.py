@@ -23,6 +23,11 @@ QUEUEING_S: Final = 5.0
 _QUICK_S: Final = 0.5
 _AGREES: Final = 0.02
 _STEPS: Final = ("min", "p50", "p75", "p90", "p95", "p99", "p99_9", "max")
+_NO_ANSWER: Final = "no request was answered"
+_ONE_TOKEN: Final = "nothing was timed, as where every answer is one token"
+_NO_TIMES: Final = {
+    "ttft": "nothing was timed", "e2e": "nothing was timed", "tpot": _ONE_TOKEN, "itl": _ONE_TOKEN,
+}  # fmt: skip
 _NOT_STREAMED: Final = "measured without streaming: the time of the whole answer, not of the first token"
 
 
@@ -79,6 +84,7 @@ class Benchmark:
 
     def finish(self) -> None:
         """Check and keep everything."""
+        self._forget_zeros()
         self._say_conditions()
         self._count()
         self._check_rates()
@@ -88,6 +94,16 @@ class Benchmark:
             self._blind()
         for name, (value, line) in self._values.items():
             self.builder.observe(name, value, (), line)
+
+    def _forget_zeros(self) -> None:
+        """Zeros stand where nothing was timed: no answer, or answers of one token, between which no time passes."""
+        nothing = self.number("requests_ok") == 0
+        for metric, why in _NO_TIMES.items():
+            found = [v for n, (v, _) in self._values.items() if n.startswith(f"{metric}_") and not n.endswith("_std")]
+            if found and all(isinstance(value, Quantity) and value.value == 0 for value in found):
+                self.forget((f"{metric}_",), _NO_ANSWER if nothing else why)
+                if not nothing:
+                    self.builder.notice("not-timed", f"{metric} is 0 throughout, which is no time: {why}")
 
     def _say_conditions(self) -> None:
         builder, done = self.builder, self.number("requests_ok")

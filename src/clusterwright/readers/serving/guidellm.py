@@ -51,6 +51,8 @@ def recognise(head: Head) -> int:
         return 98
     if '"time_to_first_token_ms"' in head.text and ('"benchmarks"' in head.text or '"guidellm_version"' in head.text):
         return 98
+    if "Benchmarks Info:" in head.text and re.search(r"\|\|\| *Output Tok/Req|Tok/Req +\|\|\|", head.text):
+        return 90
     return 70 if '"benchmarks"' in head.text and "guidellm" in head.text.lower() else 0
 
 
@@ -65,7 +67,12 @@ def _read_tables(lines: Iterable[Line]) -> list[Run]:
     runs: dict[str, Benchmark] = {}
     heads: list[list[str]] = []
     columns: list[str] = []
+    before = ""
     for line in lines:
+        if "|" in before and "|" in line.text and _is_rule(before) and _is_rule(line.text):
+            why = "a table of GuideLLM whose rows a narrow terminal broke; print it wider or read benchmarks.json"
+            raise Refused(why, line.number, line.text[:80])
+        before = line.text
         if "|" not in line.text or _is_rule(line.text):
             if "|" in line.text and heads:
                 columns, heads = _columns(heads), []
