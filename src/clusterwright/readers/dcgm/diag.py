@@ -16,7 +16,7 @@ from clusterwright.readers.documents import find_json
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 
-_TABLE: Final = re.compile(r"^\|\s*Diagnostic\s*\|\s*Result\s*\|?\s*$", re.MULTILINE)
+_TABLE: Final = re.compile(r"^\|[ \t]*Diagnostic[ \t]*\|[ \t]*Result[ \t]*+\|?[ \t]*+$", re.MULTILINE)
 _ROOT: Final = re.compile(r'"(DCGM(?: GPU)? Diagnostic)"\s*:')
 _ANY_ROOT: Final = re.compile(r'"(DCGM [\w ]{0,30}Diag[\w ]{0,20})"\s*:')
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?+|[{}]', re.DOTALL)

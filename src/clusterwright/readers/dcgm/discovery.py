@@ -27,7 +27,7 @@ _ONE: Final = re.compile(r"\|\s*(?P<id>\d{1,6})\s*\|$")
 
 def recognise(head: Head) -> int:
     """How sure this lists the devices that DCGM sees."""
-    if re.search(r"^\|\s*GPU ID\s*\|\s*Device Information\s*\|?\s*$", head.text, re.MULTILINE):
+    if re.search(r"^\|[ \t]*GPU ID[ \t]*\|[ \t]*Device Information[ \t]*+\|?[ \t]*+$", head.text, re.MULTILINE):
         return 96
     return 70 if re.search(r"^\d+ GPUs? found\.$", head.text, re.MULTILINE) else 0
 

@@ -28,7 +28,7 @@ _STOPPED: Final = "dmon was stopped"
 
 def recognise(head: Head) -> int:
     """How sure this is dmon of DCGM and not that of nvidia-smi, whose heading begins with `# gpu`."""
-    return 96 if re.search(r"^#\s*Entity\s+\S", head.text, re.MULTILINE) else 0
+    return 96 if re.search(r"^#[ \t]*Entity[ \t]+\S", head.text, re.MULTILINE) else 0
 
 
 def read(source: Source) -> Sequence[Run]:

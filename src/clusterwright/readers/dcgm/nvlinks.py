@@ -33,7 +33,7 @@ def recognise(head: Head) -> int:
     """How sure this is about NVLinks as DCGM prints them."""
     if re.search(r"NvLink Link Status|NVLINK Error Counts", head.text):
         return 96
-    if re.search(r"^\s*gpuId \d+:\s*\n\s*[UDX_](?: [UDX_])+\s*$", head.text, re.MULTILINE):
+    if re.search(r"^[ \t]*gpuId \d{1,5}:[ \t]*\n[ \t]*[UDX_](?: [UDX_])+[ \t]*$", head.text, re.MULTILINE):
         return 88
     return 0
 

@@ -101,13 +101,15 @@ def _texts(body: str) -> list[tuple[str, int]]:
         found.append(
             (DESCRIBE, 92 if sections > 1 or telling else 80 if "Allocat" in body or "nvidia.com" in body else 55)
         )
-    elif re.search(r"^Containers:\s*$", body, re.MULTILINE) and re.search(r"^Name:\s+\S", body, re.MULTILINE):
+    elif re.search(r"^Containers:[ \t]*$", body, re.MULTILINE) and re.search(r"^Name:[ \t]+\S", body, re.MULTILINE):
         found.append((DESCRIBE, 90))
     waiting = _WAITING.search(body) is not None
     header = any(is_header(line) for line in lines)
     if not sections and waiting:
         found.append((PENDING, 85 if header else 78))
-    elif not sections and header and re.search(r"^\s*(?:\S+\s+){0,2}(?:Normal|Warning) ", body, re.MULTILINE):
+    elif (
+        not sections and header and re.search(r"^[ \t]*+(?:[^\s]++[ \t]++){0,2}(?:Normal|Warning) ", body, re.MULTILINE)
+    ):
         found.append((PENDING, 76))
     tables = [table for table in dict.fromkeys(table_of(line) for line in lines) if table]
     for place, table in enumerate(tables):
@@ -146,7 +148,7 @@ def _fragments(body: str, text: str) -> list[tuple[str, int]]:
 def _configurations(body: str) -> list[tuple[str, int]]:
     keys = set(_TOP_KEY.findall(body))
     wrapped = re.search(
-        r"^\s*kind: (?:HelmRelease|HelmChart|Application)\b|^(?:gpu|network)-operator:", body, re.MULTILINE
+        r"^[ \t]*kind: (?:HelmRelease|HelmChart|Application)\b|^(?:gpu|network)-operator:", body, re.MULTILINE
     )
     inner = set(re.findall(r"^ {2,12}([A-Za-z][\w-]{1,60}):", body, re.MULTILINE)) if wrapped else set()
     if keys & TELLING or inner & TELLING:
@@ -157,6 +159,8 @@ def _configurations(body: str) -> list[tuple[str, int]]:
         return [(PLUGIN, 84)]
     if re.search(r"\b(?:timeSlicing|mps):", body) and "replicas:" in body:
         return [(PLUGIN, 84)]
-    if re.search(r"^\s*migStrategy:", body, re.MULTILINE) and re.search(r"^\s*version: [\"']?v1\b", body, re.MULTILINE):
+    if re.search(r"^[ \t]*migStrategy:", body, re.MULTILINE) and re.search(
+        r"^[ \t]*version: [\"']?v1\b", body, re.MULTILINE
+    ):
         return [(PLUGIN, 70)]
     return []

@@ -15,16 +15,18 @@ _WORD: Final = re.compile(r"[A-Za-z][A-Za-z'’-]*[.,;:)]?")
 _ABOUT: Final = re.compile(
     r"\b(?:GPUs?|nodes?|cluster|InfiniBand|NVLink|partition|racks?|Slurm|Lustre|switch\w*)\b", re.I
 )
-_TABLE_BAR: Final = re.compile(r"^\|.*\|\s*$", re.MULTILINE)
+_TABLE_BAR: Final = re.compile(r"^\|.*\|[ \t]*$", re.MULTILINE)
 _HEADING: Final = re.compile(r"^#{1,6} \w", re.MULTILINE)
 #: What no sentence holds and outputs do: JSON, XML, pairs of key=value, times, labels, boxes, PCI addresses.
 _OUTPUT: Final = re.compile(
-    r"^\s*[\[{<]|^\w+=\S+ \w+=|\d\d:\d\d:\d\d|^\s*[\w.-]+: *$|^\s*- \w+: |\w\{\w+=|\+[-=]{3}|[0-9a-f]{4}:[0-9a-f]{2}:"
-    r"|^(?:#|//) ?\w+ +\w+ +\w+ *$|\.(?:go|cc|cpp|py|c):\d+",
+    r"^[ \t]*[\[{<]|^\w+=\S+ \w+=|\d\d:\d\d:\d\d|^[ \t]*[\w.-]+: *$|^[ \t]*- \w+: |\w\{\w+=|\+[-=]{3}"
+    r"|[0-9a-f]{4}:[0-9a-f]{2}:|^(?:#|//) ?\w+ +\w+ +\w+ *$|\.(?:go|cc|cpp|py|c):\d+",
     re.MULTILINE,
 )
 #: Lines such as `key : value`; a note has few of them.
-_FIELD: Final = re.compile(r"^\s*[\w /()-]{2,40}\s?: +\S+(?: \S+)?\s*$|^\S+(?: {2,}\S+){2,}\s*$", re.MULTILINE)
+_FIELD: Final = re.compile(
+    r"^[ \t]*+[\w/()-][\w /()-]{1,40}: +\S+(?: \S+)?[ \t]*$|^\S++(?: {2,}+\S++){2,}+[ \t]*$", re.MULTILINE
+)
 
 
 def recognise(head: Head) -> int:
