@@ -89,3 +89,10 @@ def test_no_instances_is_an_answer():
     (run,) = runs("No GPU instances found: Not Found\n")
     assert values(run, "gpu_instances") == [0.0]
     assert read_output([b"nothing here\n"], kind="nvidia-smi-mig").outcome is Outcome.REFUSED
+
+
+def test_a_table_that_breaks_off_in_a_row_is_incomplete():
+    (run,) = runs(TABLES[: TABLES.index("MIG 3g.20gb") + 2])
+    assert not run.complete
+    assert run.rejected == 1
+    assert values(run, "gpu_instance_profile") == ["1g.5gb"]

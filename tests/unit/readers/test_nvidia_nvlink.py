@@ -116,3 +116,21 @@ def test_the_full_number_of_links_is_known_only_without_bridges(product, links):
 def test_without_any_link_it_is_refused():
     assert read_output([b"hello\n"], kind="nvidia-smi-nvlink").outcome is Outcome.REFUSED
     assert not found(read("GPU 0: X (UUID: GPU-1)\n\t NVLE: disabled\n"), "nvlink_state")
+
+
+def test_gpus_without_a_uuid_are_read_when_links_stand_below():
+    run = read("$ nvidia-smi nvlink -e\nGPU 0: NVIDIA X\n\t Link 0: Replay Errors: 7\n\t Link 0: CRC Errors: 65535\n")
+    assert values(run, "nvlink_replay_errors", gpu="0", link="0") == [7.0]
+    assert "at least as many" in next(n.message for n in run.notices if "CRC" in n.message)
+
+
+def test_a_uuid_that_somebody_cut_is_none():
+    run = read("GPU 0: NVIDIA X (UUID: GPU-5cb1...)\n\t Link 0: 14.062 GB/s\n\t Link 1: 14.062 GB/s\n")
+    assert dict(found(run, "gpu")[0].subject) == {"gpu": "0"}
+    assert values(run, "nvlinks_active", gpu="0") == [2.0]
+
+
+def test_links_of_a_gpu_that_is_not_named_are_rejected_not_lost():
+    text = "GPU 0: NVIDIA X (UUID: GPU-1)\n\t Link 0: 14.062 GB/s\n$ nvidia-smi nvlink -e\n\t Link 0: CRC Errors: 3\n"
+    transcript = read_output([text.encode()])
+    assert [run.rejected for run in transcript.runs] == [0, 1]

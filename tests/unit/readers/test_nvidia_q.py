@@ -187,3 +187,26 @@ def test_a_lost_device_between_the_sections_is_an_observation_and_an_error():
     (device,) = found(run, "lost_device")
     assert dict(device.subject) == {"gpu": "3", "pci": "0000:c9:00.0"}
     assert codes(run)["gpu-lost"] is Weight.ERROR
+
+
+def test_sections_without_the_heading_of_their_gpu_are_read_as_an_excerpt():
+    rows = "    Remapped Rows\n        Correctable Error : 0\n        Uncorrectable Error : 4\n        Pending : {}\n"
+    run = read("$ nvidia-smi -q | grep -A3 Remapped\n" + rows.format("No") + "--\n" + rows.format("Yes"))
+    assert not run.complete
+    assert values(run, "remap_pending", gpu="#2") == [True]
+    assert values(run, "remap_pending", gpu="#1") == [False]
+    assert [n.message for n in run.notices if n.code == "remap-pending"] == [
+        "GPU #2: a row remapping is pending; reset the GPU"
+    ]
+
+
+def test_a_fabric_that_completed_without_success_failed():
+    text = "Fabric\n    State : Completed\n    Status : Insufficient Resources\n    CliqueId : 0\n"
+    assert codes(read(text))["fabric-failed"] is Weight.ERROR
+
+
+def test_xml_that_breaks_off_keeps_the_gpus_before():
+    whole = MIG[: MIG.rindex("</nvidia_smi_log>")]
+    run = read(whole + '\t<gpu id="00000000:5D:00.0">\n\t\t<product_name>NVIDIA A1')
+    assert not run.complete
+    assert len(values(run, "gpu")) == MIG.count("<gpu id=")

@@ -139,3 +139,17 @@ def test_a_tool_that_could_not_run_measured_nothing(said):
 def test_each_banner_is_a_run_of_its_own():
     transcript = read_output([(TWO + "\n" + TWO.replace("06:07:08", "06:07:18")).encode()])
     assert [run.condition("started") for run in transcript.runs] == ["2023-01-05T06:07:08", "2023-01-05T06:07:18"]
+
+
+def test_a_lost_gpu_is_named_behind_a_prompt_too():
+    for prompt in ("$ nvidia-smi\n", "C:\\Program Files\\NVSMI>nvidia-smi\n"):
+        run = read(prompt + "Unable to determine the device handle for GPU0000:5d:00.0: Unknown Error\n")
+        assert values(run, "lost_device", pci="0000:5d:00.0") == ["Unknown Error"]
+
+
+def test_a_table_without_its_head_is_read_in_part():
+    body = TWO[TWO.index("|   0 ") :]
+    run = read(body)
+    assert not run.complete
+    assert values(run, "gpu") == values(read(TWO), "gpu")
+    assert values(run, "temperature") == values(read(TWO), "temperature")

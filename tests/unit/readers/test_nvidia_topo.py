@@ -115,3 +115,23 @@ def test_npus_are_another_vendors_devices():
 def test_more_devices_than_a_matrix_can_have_are_refused():
     names = " ".join(f"GPU{n}" for n in range(1100))
     assert read_output([f"{names} CPU Affinity\n".encode()]).outcome is Outcome.REFUSED
+
+
+def test_the_row_of_a_gpu_that_is_cut_takes_no_nvlink_from_it():
+    whole = mesh([["X" if i == j else "NV8" for j in range(4)] for i in range(4)])
+    run = read(whole[: whole.rindex("NV8")])
+    assert not run.complete
+    assert "nvlink-missing" not in codes(run)
+    assert "nvlink-unequal" not in codes(run)
+
+
+def test_a_matrix_of_pcie_paths_says_nothing_of_nvlink():
+    paths = mesh([["X" if i == j else "NODE" for j in range(4)] for i in range(4)])
+    assert codes(read("$ nvidia-smi topo -mp\n" + paths))["paths-only"] is Weight.INFO
+    assert "no-nvlink" not in codes(read("$ nvidia-smi topo -mp\n" + paths))
+    assert "no-nvlink" in codes(read("$ nvidia-smi topo -m\n" + paths))
+
+
+def test_many_rows_that_are_not_there_are_said_once():
+    run = read(mesh([["X" if i == j else "NV8" for j in range(8)] for i in range(8)]).split("GPU2\tNV8")[0])
+    assert run.missing[0] == "rows of 6 devices, GPU2 to GPU7"

@@ -11,7 +11,7 @@ from typing import Final
 from clusterwright.model.observations import Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
-from clusterwright.readers.nvidia.devices import labels
+from clusterwright.readers.nvidia.devices import is_command, labels
 from clusterwright.readers.refusing import Refused
 
 _DEAD: Final = re.compile(
@@ -27,9 +27,10 @@ _WARN: Final = re.compile(r"\s*WARNING: (?P<what>infoROM is corrupted at gpu .*)
 
 
 def failure_score(text: str) -> int:
-    """How sure it is that the beginning is a failure of nvidia-smi and nothing else."""
-    first = next((line for line in text.split("\n", 20)[:20] if line.strip()), "")
-    return 88 if _DEAD.fullmatch(first[:400]) or _LOST.fullmatch(first[:400]) else 0
+    """How sure it is that this is a failure of nvidia-smi: the first thing printed, or one line among others."""
+    lines = [line[:400] for line in text.split("\n", 200)[:200] if line.strip() and not is_command(line)]
+    failed = [n for n, line in enumerate(lines) if _DEAD.fullmatch(line) or _LOST.fullmatch(line)]
+    return (88 if failed[0] == 0 else 45) if failed else 0
 
 
 def note_failure(builder: RunBuilder, line: Line, node: str = "") -> bool:

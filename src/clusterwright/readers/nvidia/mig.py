@@ -83,7 +83,11 @@ def _read_part(lines: list[Line], node: str) -> Run:
     if node:
         builder.condition("node", node)
     listed = any(GPU.fullmatch(line.text[:400]) for line in lines)
-    boxes, _ = boxes_of(lines, split_rows=False)
+    boxes, outside = boxes_of(lines, split_rows=False)
+    for line in outside:
+        if boxes and line.text.lstrip().startswith("|"):
+            builder.reject(line.number, line.text, "a row of the table that is cut")
+            builder.missing("end of the table, which breaks off in a row")
     for line in lines:
         if is_command(line.text) and is_cut_by(line.text):
             builder.missing(f"lines that {is_cut_by(line.text)} left out; the last GPU may be incomplete")

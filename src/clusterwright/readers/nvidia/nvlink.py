@@ -25,8 +25,19 @@ from clusterwright.readers.refusing import Refused
 from clusterwright.readers.values import unreadable
 
 GPU: Final = re.compile(r"\s*GPU (?P<index>\d{1,4}): (?P<name>.{1,120}?) ?\(UUID: (?P<uuid>[\w-]{1,80})\)\s*")
+#: As GPU, also where somebody left the UUID out or cut it.
+_HEADING: Final = re.compile(
+    r"\s*GPU (?P<index>\d{1,4}): (?P<name>.{1,120}?)(?: ?\(UUID: (?P<uuid>[\w.…*-]{1,80})\))?\s*"
+)
+_WHOLE: Final = re.compile(r"[\w-]+")
+#: Ends of counters of 16 and 32 bits.
+_FULL_COUNTERS: Final = (65_535.0, 4_294_967_295.0)
 _LINK: Final = re.compile(r"\s*Link (?P<link>\d{1,3})(?:, Lane (?P<lane>\d{1,3}))?(?P<mark>[:,])\s*(?P<rest>.*)")
 _REMOTE: Final = re.compile(r"Remote Device (?P<pci>[0-9A-Fa-f:.]+)(?:: Link (?P<link>\d+))?")
+_NAMED_LINKS: Final = re.compile(
+    r"^[ \t]*GPU \d{1,4}: \S.{1,80}\n[ \t]+Link \d+: (?:[\d.]+ GB/s|<inactive>|(?:Replay|Recovery|CRC) Errors: )",
+    re.MULTILINE,
+)
 _MIG: Final = re.compile(r"\s*Nvlink queries are not supported for Devices in MIG mode.*", re.IGNORECASE)
 _ALL_INACTIVE: Final = re.compile(
     r"\s*(?:NVML: )?Unable to retrieve NVLink information as all links are inActive.*", re.IGNORECASE
@@ -37,7 +48,7 @@ _BAD_EVENTS: Final = re.compile(r"(?:.*_)?errors|link_recovery_failed_events")
 def recognise(head: Head) -> int:
     """By links under a GPU with its UUID; by the refusal of a GPU in MIG mode."""
     if not re.search(r"^[ \t]*GPU \d+: .{1,120}\(UUID: ", head.text, re.MULTILINE):
-        return 0
+        return 90 if _NAMED_LINKS.search(head.text) else 0
     links = re.search(r"^[ \t]+Link \d+(?:, Lane \d+)?[:,] ", head.text, re.MULTILINE)
     other = re.search(
         r"^[ \t]*(?:NVML: Unable to retrieve NVLink|Nvlink queries are not|NVLE: )", head.text, re.MULTILINE
@@ -62,14 +73,15 @@ def _split(lines: list[Line]) -> list[list[Line]]:
     parts: list[list[Line]] = [[]]
     last = -1
     for line in lines:
-        gpu = GPU.fullmatch(line.text[:400])
+        gpu = _HEADING.fullmatch(line.text[:400])
         if is_command(line.text) or (gpu is not None and int(gpu["index"]) <= last):
             parts.append([])
             last = -1
         if gpu is not None:
             last = int(gpu["index"])
         parts[-1].append(line)
-    return [part for part in parts if any(GPU.fullmatch(line.text[:400]) for line in part)]
+    named = [part for part in parts if any(_HEADING.fullmatch(line.text[:400]) for line in part)]
+    return [p for p in parts if p in named or any(_LINK.fullmatch(line.text[:400]) for line in p)] if named else []
 
 
 class _Listing:
@@ -107,7 +119,7 @@ class _Listing:
 
     def _take(self, line: Line) -> None:
         builder = self._builder
-        gpu = GPU.fullmatch(line.text[:400])
+        gpu = _HEADING.fullmatch(line.text[:400])
         link = _LINK.fullmatch(line.text[:400])
         if is_command(line.text):
             if is_cut_by(line.text):
@@ -117,6 +129,8 @@ class _Listing:
         elif link is not None and self._gpu:
             self._told.add(self._gpu)
             self._take_link(link, line)
+        elif link is not None or line.text.lstrip().startswith("Links "):
+            builder.reject(line.number, line.text, "a link whose GPU is not named" if link else "no line of the tool")
         elif is_elision(line.text):
             builder.missing(f"lines left out after GPU {self._gpu}" if self._gpu else "lines left out")
             self._elided.add(self._gpu)
@@ -138,7 +152,8 @@ class _Listing:
 
     def _begin(self, gpu: re.Match[str], line: Line) -> None:
         self._gpu = gpu["index"]
-        self._subject = labels(gpu=gpu["index"], uuid=gpu["uuid"], node=self._node)
+        uuid = gpu["uuid"] or ""
+        self._subject = labels(gpu=gpu["index"], uuid=uuid if _WHOLE.fullmatch(uuid) else "", node=self._node)
         self._products[self._gpu] = gpu["name"].strip()
         self._links[self._gpu] = set()
         self._subjects[self._gpu] = self._subject
@@ -184,7 +199,8 @@ class _Listing:
         if isinstance(value, Quantity) and value.powers == (("B", 1),):
             self._traffic[self._gpu] = self._traffic.get(self._gpu, 0.0) + value.value
         if isinstance(value, float) and value > 0 and _BAD_EVENTS.fullmatch(name) and not name.startswith("fec_errors"):
-            said = f"GPU {self._gpu} link {dict(subject)['link']}: {label.strip()} {value:.0f}"
+            end = " (the end of the counter: at least as many)" if value in _FULL_COUNTERS else ""
+            said = f"GPU {self._gpu} link {dict(subject)['link']}: {label.strip()} {value:.0f}{end}"
             self._builder.notice("nvlink-errors", said, Weight.WARNING, line.number)
 
     def _take_detail(self, line: Line) -> None:

@@ -28,16 +28,26 @@ def full_links(product: str) -> int | None:
     return next((count for form, count in _FULL if form.search(product)), None)
 
 
-def say_links(builder: RunBuilder, links: dict[tuple[str, str], str], gpus: list[str]) -> None:
-    """Notices over a matrix of links."""
+def say_links(
+    builder: RunBuilder, links: dict[tuple[str, str], str], gpus: list[str], *, paths_only: bool = False
+) -> None:
+    """Notices over a matrix of links.
+
+    Args:
+        paths_only: whether the command (`topo -mp`) asks for PCIe paths, so that NVLink is never shown.
+    """
     own = set(gpus)
     counts = {
         (a, b): int(link[2:]) for (a, b), link in links.items()
         if a in own and b in own and a != b and re.fullmatch(r"NV\d{1,3}", link)
     }  # fmt: skip
     if not counts:
-        if len(gpus) > 1:
-            builder.notice("no-nvlink", f"{len(gpus)} GPUs and no NVLink between any of them", Weight.INFO)
+        if paths_only:
+            builder.notice("paths-only", "topo -mp shows PCIe paths only: NVLink is not shown", Weight.INFO)
+        elif len(gpus) > 1:
+            builder.notice(
+                "no-nvlink", f"{len(gpus)} GPUs and no NVLink between any of them; topo -mp would hide it", Weight.INFO
+            )
         return
     joined = {a for a, _ in counts}
     linked = [gpu for gpu in gpus if gpu in joined]

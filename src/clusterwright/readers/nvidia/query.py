@@ -24,6 +24,7 @@ from clusterwright.readers.nvidia.devices import (
     labels,
     selects,
 )
+from clusterwright.readers.nvidia.excerpts import excerpts_of, holds_excerpt
 from clusterwright.readers.nvidia.failures import note_failure, refuse_failure
 from clusterwright.readers.nvidia.findings import Faults
 from clusterwright.readers.nvidia.gpu_logs import observe_gpu
@@ -51,7 +52,9 @@ def recognise(head: Head) -> int:
     if "NVSMI LOG" in head.text or "<nvidia_smi_log" in head.text:
         return 100
     gpu = any(_GPU.fullmatch(line) for line in head.text.split("\n")[:60] if len(line) < 60)
-    return 82 if gpu and _SECTION.search(head.text) else 0
+    if gpu:
+        return 82 if _SECTION.search(head.text) else 0
+    return 78 if holds_excerpt(head.text) else 0
 
 
 def read(source: Source) -> Sequence[Run]:
@@ -68,8 +71,7 @@ def _read_lines(lines: list[Line], node: str) -> list[Run]:
     starts = [n for n, line in enumerate(lines) if _BANNER.fullmatch(line.text)]
     if not starts:
         if not any(_GPU.fullmatch(line.text) for line in lines):
-            refuse_failure(lines)
-            raise Refused("no NVSMI LOG banner and no GPU section", lines[0].number if lines else 0)
+            return [_read_excerpt(lines, node)]
         return [_read_log(lines, node, "", banner=False)]
     runs = []
     for begin, end in zip(starts, [*starts[1:], len(lines)], strict=True):
@@ -77,6 +79,23 @@ def _read_lines(lines: list[Line], node: str) -> list[Run]:
         command = next((line.text for line in reversed(before) if is_command(line.text)), "")
         runs.append(_read_log(lines[begin + 1 : end], node, command, banner=True))
     return runs
+
+
+def _read_excerpt(lines: list[Line], node: str) -> Run:
+    """Sections without the heading of their GPU, as grep leaves them: `GPU #2` is the second one of the excerpt."""
+    groups = excerpts_of(lines)
+    if not groups:
+        refuse_failure(lines)
+        raise Refused("no NVSMI LOG banner and no GPU section", lines[0].number if lines else 0)
+    builder = RunBuilder("nvidia-smi -q")
+    builder.missing("banner of the log")
+    builder.missing("headings of the GPUs: which ones these are")
+    for count, body in enumerate(groups, 1):
+        gpu = Node("gpu", "", body[0].number)
+        tree_of_lines(body, gpu)
+        observe_gpu(builder, gpu, labels(gpu=f"#{count}", node=node))
+    Faults(builder).say()
+    return builder.build()
 
 
 def _read_log(lines: list[Line], node: str, command: str, *, banner: bool) -> Run:
@@ -175,23 +194,28 @@ def _read_xml(text: str) -> list[Run]:
         closed = text.rfind("</nvidia_smi_log>", begin, end)
         stop = closed + len("</nvidia_smi_log>") if closed >= 0 else end
         try:
-            root = tree_of_element(load_xml(text[begin:stop]))
+            runs.append(_read_document(tree_of_element(load_xml(text[begin:stop]))))
         except Refused as refused:
             refusal = refused.refusal
+            whole = text.rfind("</gpu>", begin, end) if closed < 0 else -1
+            if whole >= 0:
+                rescued = text[begin : whole + len("</gpu>")] + "</nvidia_smi_log>"
+                runs.append(_read_document(tree_of_element(load_xml(rescued)), cut=True))
+                continue
             if not runs:
                 raise Refused(refusal.reason, line + max(refusal.line - 1, 0), refusal.found) from None
             builder = RunBuilder("nvidia-smi -q -x")
             builder.missing(f"this log: {refusal.reason}")
             runs.append(builder.build())
-            continue
-        runs.append(_read_document(root))
     return runs
 
 
-def _read_document(root: Node) -> Run:
+def _read_document(root: Node, *, cut: bool = False) -> Run:
     if root.label != "nvidia_smi_log":
         raise Refused("not an nvidia_smi_log document", 1, root.label)
     builder = RunBuilder("nvidia-smi -q -x")
+    if cut:
+        builder.missing("the end of the XML, which breaks off")
     stamp = root.said("timestamp")
     if stamp:
         builder.condition("started", iso_time(stamp) or stamp[:40])

@@ -19,6 +19,7 @@ from clusterwright.readers.nvidia.cells import as_amount, as_count, as_flag, as_
 from clusterwright.readers.nvidia.devices import by_host, host_of, is_command, is_elision, iso_time, labels
 from clusterwright.readers.nvidia.failures import failure_score, note_failure, refuse_failure
 from clusterwright.readers.nvidia.findings import Faults
+from clusterwright.readers.nvidia.headless_tables import ROW, with_head
 from clusterwright.readers.nvidia.table_parts import observe_mig_devices, observe_processes
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
@@ -49,7 +50,7 @@ def recognise(head: Head) -> int:
         return 95
     if re.search(r"\| MIG devices: ", head.text) or re.search(r"\| Processes: [^\n]{0,100}GPU Memory", head.text):
         return 75
-    return failure_score(head.text)
+    return 88 if ROW.search(head.text) else failure_score(head.text)
 
 
 def read(source: Source) -> Sequence[Run]:
@@ -84,7 +85,10 @@ class _Table:
     def read(self) -> Run:
         """Every table; Refused for an unknown layout and for an output without any."""
         builder = self._builder
-        boxes, outside = boxes_of(self._lines)
+        lines, headless = with_head(self._lines)
+        if headless:
+            builder.missing("headings of the table of GPUs")
+        boxes, outside = boxes_of(lines)
         self._read_outside(outside)
         for line in self._lines:
             banner = _BANNER.match(line.text.strip()[:400])

@@ -25,6 +25,9 @@ from clusterwright.readers.values import unreadable
 _LINK: Final = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|PSB|SOC|NV\d{1,3}|C2C|HCCS|HCCS_SW|SIO|NA|N/A")
 _P2P: Final = re.compile(r"X|OK|CNS|GNS|TNS|NS|DR|U")
 _NIC: Final = re.compile(r"\s*(?P<nic>NIC\d+)\s*:\s*(?P<device>\S+)\s*")
+#: From as many rows on, their absence is said once.
+_SOME: Final = 5
+_PATHS_ONLY: Final = re.compile(r"\btopo\b.{0,40}\s-m?p\b")
 _NEAR: Final = ("PIX", "PXB", "PHB")
 _HEAD: Final = re.compile(r"^[ \t]*(?:(?:GPU|NPU)\d+[ \t]+){1,128}.*(?:CPU Affinity|NUMA Affinity)", re.MULTILINE)
 _ROW: Final = re.compile(
@@ -51,10 +54,13 @@ def read(source: Source) -> Sequence[Run]:
 
 def _read_host(lines: list[Line], node: str) -> list[Run]:
     found: list[_Topology] = []
+    paths = False
     for line in lines:
+        if is_command(line.text):
+            paths = _PATHS_ONLY.search(line.text[:400]) is not None
         matrix = header_of(line)
         if matrix is not None and not (found and line.text.split()[0] in found[-1].matrix.rows):
-            found.append(_Topology(matrix, node))
+            found.append(_Topology(matrix, node, paths_only=paths))
         elif found:
             found[-1].take(line)
     if not found:
@@ -66,8 +72,9 @@ def _read_host(lines: list[Line], node: str) -> list[Run]:
 class _Topology:
     """One matrix with its legend."""
 
-    def __init__(self, matrix: Matrix, node: str) -> None:
+    def __init__(self, matrix: Matrix, node: str, *, paths_only: bool) -> None:
         self.matrix = matrix
+        self._paths_only = paths_only
         self._node = node
         self._kind = "NPU" if matrix.devices[0].startswith("NPU") else "GPU"
         self._builder = RunBuilder("npu-smi info -t topo" if self._kind == "NPU" else "nvidia-smi topo -m")
@@ -95,8 +102,11 @@ class _Topology:
         why = f"not one link for each of {len(matrix.devices)} devices, or a second row"
         for line in matrix.short:
             builder.reject(line.number, line.text, why)
-        for device in absent_rows(matrix):
+        absent = absent_rows(matrix)
+        for device in absent if len(absent) < _SOME else ():
             builder.missing(f"row of {device}")
+        if len(absent) >= _SOME:
+            builder.missing(f"rows of {len(absent)} devices, {absent[0]} to {absent[-1]}")
         own = [device for device in matrix.devices if device.startswith(self._kind)]
         nics = [device for device in matrix.devices if device not in own]
         builder.observe(f"{self._kind.lower()}s_visible", float(len(own)), labels(node=self._node), matrix.line)
@@ -116,8 +126,10 @@ class _Topology:
                 "other-vendor", f"{len(own)} NPUs of npu-smi; there is no NVIDIA GPU in this output", Weight.INFO
             )
         elif not peer:
-            say_links(builder, {pair: link for pair, (link, _) in matrix.cells.items()}, own)
-            self._say_nics(own, nics)
+            links = {pair: link for pair, (link, _) in matrix.cells.items()}
+            mirrored = {(b, a): link for (a, b), link in links.items() if b in absent}
+            say_links(builder, {**mirrored, **links}, own, paths_only=self._paths_only)
+            self._say_nics(own, nics, whole=not any(gpu in absent for gpu in own))
         return builder.build()
 
     def _observe_links(self, name: str, form: re.Pattern[str]) -> None:
@@ -127,7 +139,7 @@ class _Topology:
             value = link if form.fullmatch(link) else unreadable(link, "no link type that is known")
             self._builder.observe(name, value, labels(node=self._node, **{"from": a, "to": b}), line)
 
-    def _say_nics(self, gpus: list[str], nics: list[str]) -> None:
+    def _say_nics(self, gpus: list[str], nics: list[str], *, whole: bool) -> None:
         """How many NICs could carry GPU traffic: those behind the same PCIe host bridge as a GPU."""
         builder, cells = self._builder, self.matrix.cells
         if not nics:
@@ -146,7 +158,7 @@ class _Topology:
                 subject = labels(node=self._node, gpu=gpu[3:], link=best)
                 builder.observe("nearest_nics", nearest, subject, self.matrix.line)
         far = [nic for nic in nics if nic not in near]
-        if near and far:
+        if near and far and whole:
             said = f"{len(near)} of {len(nics)} NICs share a PCIe host bridge with a GPU; the others are no GPU fabric"
             builder.notice("nics-far-from-gpus", said, Weight.INFO)
         together = [nic for nic in far if all(cells.get((nic, other), ("", 0))[0] in ("PIX", "X") for other in far)]
