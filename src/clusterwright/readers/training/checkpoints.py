@@ -16,6 +16,7 @@ _TITAN_SAVED: Final = re.compile(r"Finished saving the checkpoint .{0,200}?in ([
 _TIME: Final = re.compile(r"\bsave-checkpoint(?: \.+)?\s*:\s*(?:\(([\d.]+), ([\d.]+)\)|([\d.]+))")
 _LOADED: Final = re.compile(r"successfully loaded checkpoint from (\S{1,200}).{0,200}? at iteration\s+(\d{1,12})")
 _NONE: Final = re.compile(r"will not load any checkpoints and will start from random")
+_LIGHTNING: Final = re.compile(r"\bglobal step (\d{1,12}): .{0,300}?saving model to ")
 _MOST: Final = 20_000
 
 
@@ -33,8 +34,14 @@ class Checkpoints:
         Args:
             iteration: of the last step, for lines that name none.
         """
-        if "heckpoint" not in text:
+        if "heckpoint" not in text and "saving model to" not in text:
             return False
+        if found := _LIGHTNING.search(text):
+            if self._keep(builder):
+                builder.observe("checkpoint", "started", (("iteration", found[1]),), number)
+            builder.notice("end-not-reported", "Lightning says when it begins a checkpoint, not when it is saved",
+                           Weight.INFO)  # fmt: skip
+            return True
         if found := _BEGUN.search(text):
             self._begin(builder, found[1], number)
         elif found := _SAVED.search(text):

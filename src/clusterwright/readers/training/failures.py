@@ -22,8 +22,10 @@ TIMED_OUT: Final = re.compile(
 )
 BEGINNING: Final = "Watchdog caught collective operation timeout"
 _COMPLETED: Final = re.compile(
-    r"(?:Rank (?P<rank>\d{1,9})\] )?Timeout at NCCL work: (?P<work>\d{1,18}), last enqueued NCCL work: "
-    r"(?P<enqueued>\d{1,18}), last completed NCCL work: (?P<done>-?\d{1,18})"
+    r"(?:Rank (?P<rank>\d{1,9})\] )?"
+    r"(?:Timeout at NCCL work|[\w ,()]{0,80}detected by watchdog at work(?: sequence id)?): "
+    r"(?P<work>\d{1,18})(?:,| PG status:) last enqueued (?:NCCL )?work: (?P<enqueued>\d{1,18}), "
+    r"last completed (?:NCCL )?work: (?P<done>-?\d{1,18})"
 )
 _OPERATIONS: Final = {
     "ALLREDUCE": "all-reduce", "_ALLGATHER_BASE": "all-gather", "ALLGATHER": "all-gather",
@@ -84,6 +86,7 @@ _STAMP: Final = re.compile(
 #: Up to this number in its group a collective is one of start-up.
 _FIRST: Final = 3
 _MOST: Final = 4_096
+_MOST_NAMED: Final = 20
 
 
 class Failures:
@@ -93,6 +96,7 @@ class Failures:
         self._seen: dict[str, tuple[int, str, bool]] = {}
         self._counts: Counter[str] = Counter()
         self._timeouts: set[tuple[str, str]] = set()
+        self._waiting: dict[tuple[str, str], set[int]] = {}
         self._completed: set[str] = set()
         self._warnings = 0
         self.killed_line = 0
@@ -136,6 +140,7 @@ class Failures:
             return
         self._timeouts.add(key)
         operation = _OPERATIONS.get(found["operation"], found["operation"])
+        self._waiting.setdefault((operation, found["number"]), set()).add(int(found["rank"]))
         subject = (
             ("rank", found["rank"]), ("sequence", found["number"]), ("operation", operation),
             *((("elements", found["elements"]),) if found["elements"] else ()),
@@ -163,8 +168,27 @@ class Failures:
         message = f"{who}: collective {found['work']} timed out, the last completed is {found['done']}"
         builder.notice("desynchronised", f"{message}: hang or ranks out of step", Weight.ERROR, number)
 
+    def _say_absent(self, builder: RunBuilder) -> None:
+        """Which ranks are not among those that waited: the one that hangs or left does not wait."""
+        for (operation, number), ranks in list(self._waiting.items())[:_MOST_NAMED]:
+            absent = sorted(set(range(max(ranks) + 1)) - ranks) if max(ranks) < _MOST else []
+            if len(ranks) >= 3 and 0 < len(absent) <= max(1, len(ranks) // 4):
+                listed = ", ".join(map(str, absent[:20]))
+                message = f"{operation} #{number}: of the ranks 0 to {max(ranks)} only {listed} did not report the "
+                message += "time-out: look there first, unless its log is not here"
+                builder.notice("rank-did-not-wait", message, Weight.WARNING)
+        last = {rank: int(number) for (_, number), ranks in self._waiting.items() for rank in ranks}
+        if len(last) > 1 and max(last.values()) != min(last.values()):
+            behind, ahead = min(last, key=lambda rank: last[rank]), max(last, key=lambda rank: last[rank])
+            message = (
+                f"rank {behind} waits in collective #{last[behind]}, rank {ahead} in #{last[ahead]}: if they are of "
+            )
+            message += "one group, the ranks are out of step and the one behind is where to look"
+            builder.notice("ranks-apart", message, Weight.WARNING)
+
     def finish(self, builder: RunBuilder) -> None:
         """Say every kind once, causes before consequences, with how many lines lie between."""
+        self._say_absent(builder)
         causes = sorted((line, code) for code, (line, _, cause) in self._seen.items() if cause)
         for line, code in causes:
             meaning = self._seen[code][1]

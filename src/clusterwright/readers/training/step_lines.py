@@ -18,6 +18,15 @@ MEGATRON: Final = re.compile(r"\biteration\s+(\d{1,12})/\s*(\d{1,12}) \|")
 TITAN: Final = re.compile(r"\bstep:\s*(\d{1,12})\s+loss:\s*(\S+)\s+(.*)")
 NEMO: Final = re.compile(r"\b(?:global_step[=:]\s*|iteration )(\d{1,12})(?:\.0+)?\b")
 MAXTEXT: Final = re.compile(r"completed step: (\d{1,12}), seconds: ([\d.]+), (.*)")
+LIGHTNING: Final = "reduced_train_loss="
+#: Lightning's progress bar: batches done and all, time so far and left, the bar's own smoothed rate.
+NEMO_BAR: Final = re.compile(
+    r"\bEpoch \d{1,9}:.{0,300}?\b(?P<done>\d{1,12})/(?:\d{1,12}|\?) \[[\d:]{4,15}<[\d:?]{1,15}"
+    r"(?:, +(?P<rate>[\d.]{1,12})(?P<unit>it/s|s/it))?"
+)
+_ROUNDED: Final = re.compile(r"\bglobal_step[=:]\s*(\d(?:\.\d{1,8})?e[+]?\d{1,2})\b")
+#: How far a step that the bar prints in three digits may be from the exact count.
+_ROUNDING: Final = 0.006
 _TIMED: Final = re.compile(r"train_step_timing in s[=:]\s*([\d.]+)")
 _LABEL: Final = re.compile(r"(.*?)\s*(?:\(([\w/. -]{1,20})\))?")
 _LONGEST_LABEL: Final = 80
@@ -48,7 +57,7 @@ def read_step(text: str, number: int, reject: Reject) -> Step | None:
         return _megatron(text, found, number, reject)
     if "loss:" in text and (found := TITAN.search(text)):
         return _titan(found, number, reject)
-    if "train_step_timing in s" in text:
+    if "train_step_timing in s" in text or (LIGHTNING in text and NEMO_BAR.search(text)):
         return _nemo(text, number)
     if found := MAXTEXT.search(text):
         return _maxtext(found, number)
@@ -120,20 +129,39 @@ def _put(step: Step, name: str, text: str, unit: str) -> None:
 
 def _nemo(text: str, number: int) -> Step | None:
     timed = list(_TIMED.finditer(text))
-    steps = list(NEMO.finditer(text))
-    if not timed or not steps:
+    bar = NEMO_BAR.search(text)
+    iteration = _iteration(text, bar)
+    if iteration is None or not (timed or bar):
         return None
-    named = [s for s in steps if s.group().startswith("global_step")] or steps
-    step = Step(int(named[-1][1]), number)
-    _put(step, "step_time", timed[-1][1], "s")
+    step = Step(iteration, number)
+    if timed:
+        _put(step, "step_time", timed[-1][1], "s")
+    elif bar is not None and bar["rate"]:
+        rate = read_number(bar["rate"])
+        seconds = rate if bar["unit"] == "s/it" or isinstance(rate, NoValue) or not rate else 1 / rate
+        step.values["step_time_smoothed"] = seconds if isinstance(seconds, NoValue) else quantity(seconds, "s")
     if loss := re.findall(r"\b(?:reduced_train_loss|loss)[=:]\s*([\w.+-]+)", text):
-        step.values["loss"] = read_loss(loss[-1], read_number(loss[-1].rstrip(".,")))
+        said = loss[-1].removesuffix(".0") if loss[-1].startswith(("nan", "inf", "-inf")) else loss[-1]
+        step.values["loss"] = read_loss(said, read_number(said.rstrip(".,")))
     if flops := re.findall(r"\bTFLOPS_per_GPU[=:]\s*([\d.e+]+)", text):
         _put(step, "tflops_per_gpu", flops[-1], "TFLOP/s")
     if batch := re.findall(r"\bglobal_batch_size[=:]\s*([\d.]+)", text):
         size = read_number(batch[-1].rstrip("."))
         step.batch = size if isinstance(size, float) else None
     return step
+
+
+def _iteration(text: str, bar: re.Match[str] | None) -> int | None:
+    """The step of a line of NeMo; where it is rounded (9e+3) that of the bar, if they agree."""
+    steps = list(NEMO.finditer(text))
+    named = [s for s in steps if s.group().startswith("global_step")]
+    rounded = _ROUNDED.search(text)
+    if rounded is not None:
+        step = float(rounded[1])
+        done = int(bar["done"]) if bar is not None else 0
+        return done if abs(done - step) <= _ROUNDING * step + 1 else int(step)
+    found = named or steps
+    return int(found[-1][1]) if found else None
 
 
 def _maxtext(found: re.Match[str], number: int) -> Step:

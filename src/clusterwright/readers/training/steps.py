@@ -12,7 +12,7 @@ from statistics import median
 from typing import Final
 
 from clusterwright.lib.quantities import Quantity
-from clusterwright.model.observations import Labels, NoValue, Value, Weight
+from clusterwright.model.observations import Labels, Lack, NoValue, Value, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.values import quantity, unreadable
 
@@ -64,6 +64,8 @@ class Steps:
         self._jumps: list[str] = []
         self._jump_count = 0
         self._contradictions = 0
+        self._numberless = 0
+        self._first_numberless = ""
 
     @property
     def current(self) -> Step | None:
@@ -95,6 +97,9 @@ class Steps:
         self._nans += step.number("nan_iterations") or 0.0
         loss = step.number("loss")
         if loss is None:
+            if isinstance(value := step.values.get("loss"), NoValue) and value.lack is Lack.UNREADABLE:
+                self._numberless += 1
+                self._first_numberless = self._first_numberless or f"{step.iteration} ({value.text})"
             return
         lowest = min(self._losses, default=loss)
         if self._losses and lowest > 0 and loss > JUMP * lowest:
@@ -138,6 +143,9 @@ class Steps:
         if self._contradictions > 1:
             message = f"samples per second contradict batch and time in {self._contradictions} of {self.count} steps"
             self._builder.notice("rates-contradict", message, Weight.ERROR)
+        if self._numberless:
+            message = f"the loss is no number in {self._numberless} of {self.count} steps, first at iteration"
+            self._builder.notice("loss-not-a-number", f"{message} {self._first_numberless}", Weight.ERROR)
         if self._nans:
             self._builder.notice("nan-iterations", f"{self._nans:.0f} iterations gave NaN", Weight.ERROR)
 

@@ -17,7 +17,7 @@ from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 from clusterwright.readers.training.checkpoints import Checkpoints
 from clusterwright.readers.training.failures import BEGINNING, Failures
-from clusterwright.readers.training.step_lines import MAXTEXT, MEGATRON, TITAN, read_step
+from clusterwright.readers.training.step_lines import MAXTEXT, MEGATRON, NEMO_BAR, TITAN, read_step
 from clusterwright.readers.training.steps import Step, Steps
 from clusterwright.readers.values import quantity, read_number
 
@@ -40,10 +40,11 @@ _MOST_RUNS: Final = 200
 _MOST_TIMERS: Final = 50_000
 _STRONG: Final = (
     (MEGATRON, 96), (re.compile(BEGINNING), 90), (MAXTEXT, 95), (re.compile(r"train_step_timing in s"), 92),
+    (NEMO_BAR, 60), (re.compile(r"\bEpoch \d+:.*reduced_train_loss="), 92),
     (re.compile(r"Timeout at NCCL work:"), 88), (re.compile(r"\bsaving checkpoint at iteration"), 75),
     (re.compile(r"ProcessGroupNCCL\.cpp"), 72), (re.compile(r"DistBackendError|ncclSystemError|ncclRemoteError"), 70),
     (re.compile(r"^-+ arguments -+$", re.MULTILINE), 70), (re.compile(r"\[deepspeed|DeepSpeed", re.IGNORECASE), 40),
-    (re.compile(r"torch\.distributed"), 40), (re.compile(r"NCCL INFO .*(?:Init START|nranks)"), 35),
+    (re.compile(r"torch\.distributed"), 40), (re.compile(r"NCCL INFO [^\n]{0,300}?(?:Init START|nranks)"), 35),
 )  # fmt: skip
 
 
@@ -104,6 +105,8 @@ class _Reader:
         step = read_step(text, number, lambda why: self._builder.reject(number, text, why))
         if step is not None:
             self._step(step)
+            if BEGINNING in text:  # a progress bar has no end of line of its own
+                self._failures.take(self._builder, text, number)
         elif _ELIDED.fullmatch(text) and self._steps.count:
             self._builder.missing("lines that were cut out of the middle")
         elif self._checkpoints.take(self._builder, text, number, self._steps.last):
