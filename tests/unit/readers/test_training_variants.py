@@ -81,8 +81,8 @@ def test_says_which_rank_is_behind():
 
 def test_reads_the_last_collective_in_the_words_of_newer_watchdogs():
     newer = (
-        "[PG ID 0 PG GUID 0(default_pg) Rank 1] Exception (either an error or timeout) detected by watchdog at work: 40, "
-        "last enqueued NCCL work: 43, last completed NCCL work: 39.\n"
+        "[PG ID 0 PG GUID 0(default_pg) Rank 1] Exception (either an error or timeout) detected by watchdog at work: 40"
+        ", last enqueued NCCL work: 43, last completed NCCL work: 39.\n"
     )
     newest = (
         "[PG ID 0 PG GUID 0 Rank 2] failure detected by watchdog at work sequence id: 40 PG status: "
