@@ -146,3 +146,21 @@ def test_an_empty_listing_is_no_listing_without_errors():
 
 def test_one_reading_is_said_to_date_nothing():
     assert codes(only_run(PERFQUERY))["cumulative"] is Weight.INFO
+
+
+def test_details_of_errors_are_counters_of_their_own_table():
+    details = "# PortRcvErrorDetails counters: Lid 41 port 1\nPortSelect:......1\nPortLocalPhysicalErrors:....7\n"
+    run = only_run(details)
+    assert values(run, "PortLocalPhysicalErrors", lid="41", port="1") == [7.0]
+    assert run.complete
+    assert "errors-counted" in codes(run)
+
+
+def test_counters_of_ibdiagnet_are_hexadecimal():
+    run = only_run(
+        "-------------\nPort=2 Lid=0x0031 GUID=0x0000000000000a01 Device=54000 Port Name=S0a01/P2\n-------------\n"
+        "symbol_error_counter_extended=0x00000000000000ff\nlink_downed_counter_extended=0xffffffffffffffff\n"
+    )
+    assert values(run, "symbol_error_counter_extended", lid="49", port="2", guid="0x0000000000000a01") == [255.0]
+    assert isinstance(values(run, "link_downed_counter_extended")[0], NoValue)
+    assert "symbol_error_counter_extended 255" in next(n.message for n in run.notices if n.code == "errors-counted")

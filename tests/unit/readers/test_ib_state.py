@@ -297,3 +297,70 @@ def test_states_of_sysfs_are_read():
         f"{base}rate: 400 Gb/sec (4X NDR)\n{base}link_layer: InfiniBand\n"
     )
     assert (values(run, "port_state"), gbps(run)) == (["Active"], [400])
+
+
+def test_a_device_that_the_tool_could_not_open_makes_the_listing_incomplete():
+    text = IBSTAT + "ibpanic: [71] main: stat of IB device 'mlx5_9' failed: No such file or directory\n"
+    run = read(text).runs[0]
+    assert not run.complete
+    assert any("mlx5_9" in n.message and n.weight is Weight.ERROR for n in run.notices if n.code == "tool-error")
+
+
+def test_an_ellipsis_in_a_listing_is_a_lack():
+    assert only_run(IBSTAT).complete
+    assert not only_run(IBSTAT + "...\n").complete
+
+
+def test_a_port_of_ibv_devinfo_is_read_without_the_adapter_above_it():
+    run = only_run(
+        "\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_DOWN (1)\n\t\t\tlink_layer:\t\tInfiniBand\n"
+    )
+    assert values(run, "port_state", port="1") == ["Down"]
+    assert codes(run)["port-down"] is Weight.ERROR
+    assert not run.complete
+
+
+MODULE = """Operational Info
+----------------
+State                              : Active
+Physical state                     : LinkUp
+
+Module Info
+-----------
+Temperature [C]                    : 51 [-10..80]
+Bias Current [mA]                  : 9.1,11.6 [7..11]
+Rx Power Current [dBm]             : -6.1,2.0 [-5.0..4.0]
+Module State                       : Low Power state
+Tx Fault [per lane]                : 0,0
+Rx LOS [per lane]                  : 1,0
+Rx CDR LOL [per lane]              : 0,1
+"""
+
+
+def test_the_module_is_held_against_its_own_limits_lane_by_lane():
+    run = only_run(MODULE)
+    assert values(run, "module_bias_ma", lane="2") == [11.6]
+    assert values(run, "module_rx_los", lane="1") == [1.0]
+    said = {(n.message, n.weight) for n in run.notices}
+    assert ("Bias Current [mA]: 11.6 on lane 2; allowed 7 to 11", Weight.WARNING) in said
+    assert ("Rx Power Current [dBm]: -6.1 on lane 1; allowed -5.0 to 4.0", Weight.WARNING) in said
+    assert ("Rx LOS on lane 1", Weight.ERROR) in said
+    assert ("Rx CDR LOL on lane 2", Weight.WARNING) in said
+    assert ("the module is in Low Power state", Weight.ERROR) in said
+
+
+def test_the_json_of_mlxlink_says_what_its_text_says():
+    text = (
+        '# mlxlink -d mlx5_3 -p 1 --json\n{"result": {"output": {"Operational Info": {"State": "Active",'
+        ' "Physical state": "LinkUp", "Speed": "IB-NDR", "Width": "4x", "FEC": "Standard RS-FEC"}}}}\n'
+    )
+    run = only_run(text)
+    assert gbps(run, device="mlx5_3") == [400]
+    assert run.condition("fec") == "Standard RS-FEC"
+
+
+def test_names_of_nodes_are_read_without_quotes_and_blanks():
+    run = only_run(
+        "SW   7  1 0x00000000000000ab 4x NDR                     ' spine 1 '\nSW 8 2 0xac 4x SDR  leaf of old\n"
+    )
+    assert [dict(o.subject)["name"] for o in run.observations if o.name == "node_kind"] == ["spine 1", "leaf of old"]

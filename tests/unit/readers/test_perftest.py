@@ -172,3 +172,18 @@ def test_the_unit_of_json_follows_from_the_message_rate(average, rate, unit):
 def test_json_without_a_settled_unit_gives_no_bandwidth():
     run = only_run((FIXTURES / "report.json").read_text().replace("0.374222", "0.000000"))
     assert isinstance(value(run, "bandwidth_average"), NoValue)
+
+
+def test_numbers_set_in_bold_are_numbers_and_their_peak_of_0_is_none():
+    run = only_run(
+        "#bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+        " 1024       1000             0.00               **920.13**           0.942218\n"
+    )
+    assert amount(run, "bandwidth_average", "MiB/s") == 920.13
+    assert isinstance(value(run, "bandwidth_peak"), NoValue)
+
+
+def test_a_test_that_ended_in_a_completion_error_is_a_failed_test():
+    run = only_run("Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n")
+    assert codes(run)["test-failed"] is Weight.ERROR
+    assert not run.complete

@@ -20,6 +20,8 @@ _HCA: Final = re.compile(r"\s*hca_id:\s*(?P<name>\S{1,64})")
 _HCA_PORT: Final = re.compile(r"\s+port:\s*(?P<port>\d{1,3})\s*$")
 _STATUS: Final = re.compile(r"\s*Infiniband device '(?P<name>[^']{1,64})' port (?P<port>\d{1,3}) status:")
 _FACT: Final = re.compile(r"\s*(?P<key>[A-Za-z_][A-Za-z_ ]{1,30}?)\s*:\s*(?P<value>.*?)\s*$")
+#: A port of ibv_devinfo whose adapter was cut off above it.
+_HEADLESS: Final = re.compile(r"^\s+port:\s*\d{1,3}\s*\n\s+state:\s*PORT_[A-Z]+ \(\d\)", re.MULTILINE)
 _DEVICE_FACTS: Final = {
     "CA type": "hca_type", "Number of ports": "ports", "Firmware version": "firmware", "Node GUID": "guid",
     "fw_ver": "firmware", "node_guid": "guid", "vendor_part_id": "hca_type", "board_id": "board",
@@ -33,12 +35,15 @@ _PORT_FACTS: Final = {
 }  # fmt: skip
 
 
+_FIRST: Final = 20
+
+
 def score_adapters(text: str) -> int:
     """How sure it is that a beginning holds one of these listings."""
     for pattern in (r"^\s*CA '[^'\n]{1,64}'\s*$", r"^\s*hca_id:\s*\S", r"^\s*Infiniband device '[^'\n]{1,64}' port \d"):
         if re.search(pattern, text, re.MULTILINE):
             return 96
-    return 0
+    return 85 if _HEADLESS.search(text) else 0
 
 
 def read_adapters(lines: Sequence[Line], node: str) -> list[Run]:
@@ -55,6 +60,8 @@ def read_adapters(lines: Sequence[Line], node: str) -> list[Run]:
             if node:
                 run.condition("node", node)
             describe_adapters(run, adapters, node)
+            if any(not adapter.name for adapter in adapters):
+                run.missing("the beginning, with the name of the adapter")
             runs.append(run.build())
     return runs
 
@@ -64,6 +71,10 @@ def _collect(lines: Sequence[Line], device: re.Pattern[str], port: re.Pattern[st
     adapter: Adapter | None = None
     current: Port | None = None
     starts = (_CA, _HCA, _STATUS)
+    if device is _HCA and _HEADLESS.search("\n".join(line.text for line in lines[:_FIRST])):
+        first = next((line.text for line in lines if line.text.strip() and not _is_prompt(line.text)), "")
+        if _HCA_PORT.match(first):
+            adapter = adapters[""] = Adapter("", lines[0].number, {"ports": "1"})
     for line in lines:
         match = device.match(line.text)
         if match is not None:

@@ -13,7 +13,14 @@ from clusterwright.readers.fabric.adapters import Adapter, Port
 #: Most ports in one output.
 MOST_PORTS: Final = 100_000
 
-_BLOCK: Final = re.compile(r"^# Port (?P<kind>extended )?counters: Lid (?P<lid>\d{1,6}) port (?P<port>\d{1,5}|ALL)\b")
+_BLOCK: Final = re.compile(
+    r"^# (?P<what>Port\w{0,24}) (?P<kind>extended )?counters: Lid (?P<lid>\d{1,6}) port (?P<port>\d{1,5}|ALL)\b"
+)
+_PM: Final = re.compile(
+    r"^Port=(?P<port>\d{1,5}) Lid=(?P<lid>0x[0-9a-fA-F]{1,8}) GUID=(?P<guid>0x[0-9a-fA-F]{1,16}) Device=\d{1,9}"
+    r" Port Name=(?P<name>.{0,200})$"
+)
+_PM_VALUE: Final = re.compile(r"^(?P<name>[a-z][\w.-]{2,80})=(?P<value>\S{1,40})\s*$")
 _DOTTED: Final = re.compile(r"^(?P<name>[A-Za-z][A-Za-z0-9]{1,48}):\.{0,60}(?P<value>\S{0,40})\s*$")
 _PATH: Final = re.compile(
     r"^(?:\./)?(?:\S{0,200}/)?infiniband/(?P<device>[^/\s]{1,64})/(?P<rest>[^\s:=]{1,120})(?:\s*[:=]\s*|\s+)(?P<value>.{0,80}?)\s*$"
@@ -41,6 +48,7 @@ class Counters:
     Args:
         subject: labels that name the port.
         extended: whether they are 64 bits wide.
+        part: which of the tables of a port these are, `Port` for the main one.
         values: name → (text as printed, line).
     """
 
@@ -49,6 +57,7 @@ class Counters:
     extended: bool = False
     values: dict[str, tuple[str, int]] = field(default_factory=dict)
     twice: list[str] = field(default_factory=list)
+    part: str = "Port"
 
     def put(self, name: str, text: str, line: int) -> None:
         """Keep a counter; a second value for the same name is noted, the first one stays."""
@@ -77,10 +86,26 @@ def collect_perfquery(lines: Sequence[Line]) -> Listing:
         match = _BLOCK.match(line.text)
         if match is not None:
             subject = (("lid", match["lid"]), ("port", match["port"]))
-            listing.ports.append(Counters(subject, line.number, extended=match["kind"] is not None))
+            part = Counters(subject, line.number, extended=match["kind"] is not None, part=match["what"])
+            listing.ports.append(part)
         elif listing.ports and (match := _DOTTED.match(line.text)) is not None:
             listing.ports[-1].put(match["name"], match["value"], line.number)
         elif listing.ports and re.match(r"[A-Za-z][A-Za-z0-9]{4,48}(?::\.*)?$", line.text):
+            listing.cut.append((line.number, line.text))
+    return listing
+
+
+def collect_ibdiagnet(lines: Sequence[Line]) -> Listing:
+    """Blocks of ibdiagnet2.pm: a line that names the port, then `counter=0x…`. The names say which are 64 bits wide."""
+    listing = Listing("ibdiagnet")
+    for line in lines:
+        if (match := _PM.match(line.text)) is not None:
+            labels = (("name", match["name"].strip()), ("lid", str(int(match["lid"], 16))))
+            subject = (*labels, ("guid", match["guid"].lower()), ("port", match["port"]))
+            listing.ports.append(Counters(tuple(p for p in subject if p[1]), line.number, extended=True))
+        elif listing.ports and (match := _PM_VALUE.match(line.text)) is not None:
+            listing.ports[-1].put(match["name"], match["value"], line.number)
+        elif listing.ports and re.match(r"[a-z][\w.-]{2,80}=?$", line.text):
             listing.cut.append((line.number, line.text))
     return listing
 
@@ -186,7 +211,9 @@ def collect_statistics(lines: Sequence[Line]) -> Listing:
 
 def score_counters(text: str) -> int:
     """How sure it is that a beginning holds one of these listings."""
-    if re.search(r"^# Port (?:extended )?counters: Lid \d", text, re.MULTILINE):
+    if re.search(r"^# Port\w{0,24} (?:extended )?counters: Lid \d", text, re.MULTILINE):
+        return 98
+    if re.search(r"^Port=\d+ Lid=0x[0-9a-fA-F]+ GUID=0x[0-9a-fA-F]+ Device=", text, re.MULTILINE):
         return 98
     if re.search(r"infiniband/[^/\s]{1,64}/ports/\d{1,3}/(?:hw_)?counters/\w", text):
         return 97

@@ -35,6 +35,7 @@ def plain(name: str) -> str:
 def is_error(name: str) -> bool:
     """Whether a counter counts errors, by the specification or by how RDMA drivers name theirs."""
     bare = plain(name)
+    bare = bare.removesuffix("extended").removesuffix("ext")
     return bare in ERRORS or bare.endswith(_BAD_ENDINGS)
 
 

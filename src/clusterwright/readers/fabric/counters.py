@@ -19,6 +19,7 @@ from clusterwright.readers.fabric.counter_sources import (
     Counters,
     Listing,
     collect_errors,
+    collect_ibdiagnet,
     collect_perfquery,
     collect_rdma,
     collect_statistics,
@@ -30,7 +31,14 @@ from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 from clusterwright.readers.values import quantity
 
-_COLLECTORS: Final = (collect_perfquery, collect_sysfs, collect_errors, collect_statistics, collect_rdma)
+_COLLECTORS: Final = (
+    collect_perfquery,
+    collect_sysfs,
+    collect_errors,
+    collect_statistics,
+    collect_rdma,
+    collect_ibdiagnet,
+)
 _SELECTORS: Final = frozenset({"portselect", "counterselect", "counterselect2"})
 _MOST_LINES: Final = 2_000_000
 _SHOWN: Final = 6
@@ -132,8 +140,9 @@ def _check_whole(run: RunBuilder, listing: Listing) -> None:
             run.condition("summary", listing.summary[1])
     if listing.tool != "perfquery":
         return
-    most = max(len(port.values) for port in listing.ports)
-    for port in listing.ports:
+    main = [port for port in listing.ports if port.part == "Port"]
+    most = max((len(port.values) for port in main), default=0)
+    for port in main:
         if port.values and not any(is_error(name) for name in port.values):
             run.missing(f"error counters of {_place(port)}")
         elif 0 < len(port.values) < most - 3:

@@ -27,6 +27,8 @@ def recognise_perftest(head: Head) -> int:
         return 95
     if _BLOCK.search(text):
         return 80
+    if re.search(r"^ ?Completion with error at (?:client|server)\b", text, re.MULTILINE):
+        return 75
     return 30 if any(map(COMMAND.search, text.split("\n")[:50])) and "Couldn't" in text else 0
 
 

@@ -67,6 +67,7 @@ class PerfRecord:
         addresses: `local` and `remote` → address with its GID.
         closed: whether the line that ends the table is there.
         both_ends: whether client and server printed this test and were joined.
+        ended_badly: whether a failure is one that only these tests print.
     """
 
     title: tuple[str, str, str] = ("", "", "")
@@ -89,6 +90,7 @@ class PerfRecord:
     dmabuf: bool = False
     prefix: str = ""
     both_ends: bool = False
+    ended_badly: bool = False
 
     @property
     def options(self) -> str:
@@ -106,7 +108,9 @@ def read_perf_records(lines: Iterable[Line]) -> list[PerfRecord]:
         if follower is None:
             follower = followers[prefix] = _Follower(records, prefix)
         follower.feed(line.number, line.text)
-    return [r for r in records if r.title_line or r.columns or r.settings or (r.commands and r.failures)]
+    return [
+        r for r in records if r.title_line or r.columns or r.settings or (r.failures and (r.commands or r.ended_badly))
+    ]
 
 
 class _Follower:
@@ -186,6 +190,7 @@ class _Follower:
                 record.settings.update({key: value for key, value in pairs if key not in record.settings})
             elif _FAILURE.search(text) is not None and len(record.failures) < _MOST_KEPT:
                 record.failures.append((number, shorten(text)))
+                record.ended_badly = record.ended_badly or "Completion with error at" in text
 
     def _take_gpu(self, text: str) -> bool:
         """Lines of the CUDA or ROCm part, which stand before the title."""

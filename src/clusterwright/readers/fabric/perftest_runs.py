@@ -118,7 +118,7 @@ def _peak(record: PerfRecord, row: PerfRow, name: str, value: Value) -> Value:
     """A peak of 0.00 beside an average above it was not measured (duration mode, or more than one QP)."""
     average = row.values.get("bandwidth_average")
     empty = name == "bandwidth_peak" and isinstance(value, Quantity) and value.value == 0
-    if empty and (record.no_peak or (isinstance(average, Quantity) and average.value > 0)):
+    if empty and (record.no_peak or not isinstance(average, Quantity) or average.value > 0):
         return NoValue(Lack.ABSENT, "0.00", "the peak is not measured in this mode")
     return value
 

@@ -87,7 +87,7 @@ def parse_perf_row(columns: tuple[Column, ...], text: str, line: int, *, cycles:
     Args:
         cycles: whether times are CPU cycles whatever the header says (option -C).
     """
-    words = text.split()
+    words = [word.strip("*") or word for word in text.split()]  # set in bold on web pages
     if len(words) != len(columns):
         return f"{'cut: ' if len(words) < len(columns) else ''}{len(words)} of {len(columns)} fields"
     cells = dict(zip(columns, words, strict=True))

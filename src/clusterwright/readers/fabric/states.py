@@ -17,6 +17,7 @@ from clusterwright.readers.fabric.mlxlink import read_mlxlink, score_mlxlink
 from clusterwright.readers.fabric.short_listings import read_short, score_short
 from clusterwright.readers.fabric.switch_listings import read_switch, score_switch
 from clusterwright.readers.fabric.topologies import read_topology, score_topology
+from clusterwright.readers.fabric.troubles import with_troubles
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 
@@ -65,7 +66,10 @@ def read_states(source: Source) -> Sequence[Run]:
             line = Line(line.number, f"{line.prefix}: {line.text}")
         host = line.prefix if line.prefix in hosts or len(hosts) < _MOST_HOSTS else ""
         hosts.setdefault(host, []).append(line)
-    runs = [run for host, lines in hosts.items() for _, read in _FORMS for run in read(lines, _node(host))]
+    runs: list[Run] = []
+    for host, lines in hosts.items():
+        found = [run for _, read in _FORMS for run in read(lines, _node(host))]
+        runs += with_troubles(found, lines)
     if not runs:
         runs = [run for host, lines in hosts.items() for run in read_guids(lines, _node(host))]
     if not runs:

@@ -134,7 +134,8 @@ def _read_ports(lines: Sequence[Line]) -> _Fabric:
         peer = _PEER.match(match["rest"])
         names = _NAMES.search(match["rest"])
         alone = _ALONE.match(match["rest"])
-        name = names["name"] if names else alone["name"] if alone else ""
+        plain = "" if peer or "'" in match["rest"] else match["rest"]
+        name = (names["name"] if names else alone["name"] if alone else plain).strip()
         guid = match["guid"].lower()
         fabric.described.add(guid)
         fabric.node(guid, _KINDS[match["kind"]], name, line.number)
@@ -142,7 +143,7 @@ def _read_ports(lines: Sequence[Line]) -> _Fabric:
             fabric.open_ports.append((guid, match["port"], line.number))
             continue
         other = peer["guid"].lower()
-        fabric.node(other, _KINDS[peer["kind"]], names["peer"] if names else "", line.number)
+        fabric.node(other, _KINDS[peer["kind"]], names["peer"].strip() if names else "", line.number)
         fabric.link((guid, match["port"]), (other, peer["port"]), match["width"], match["speed"], line.number)
     return fabric
 
