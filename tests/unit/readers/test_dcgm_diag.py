@@ -227,3 +227,48 @@ def test_a_preflight_summary_with_more_failures_than_lines_is_incomplete():
     text = (FIXTURES / "preflight.jsonl").read_text().replace('"passed": 3, "failed": 1', '"passed": 2, "failed": 2')
     run = only(read(text))
     assert run.missing == ("results of 1 of 4 tests",)
+
+
+def test_a_table_without_its_head_gives_its_rows_and_says_so():
+    text = (FIXTURES / "v3.txt").read_text()
+    run = only(read(text[text.index("+-----  Integration") :]))
+    assert "the head of the table" in run.missing
+    assert values(run, "test", test="PCIe")
+
+
+def test_an_indented_table_is_read_like_one_at_the_margin():
+    text = (FIXTURES / "v3.txt").read_text()
+    indented = only(read("\n".join(f"      {row}" for row in text.splitlines())))
+    assert values(indented, "test") == values(only(read(text)), "test")
+    assert indented.complete
+
+
+def test_a_table_of_one_plugin_has_no_sections():
+    text = (
+        "| Diagnostic                | Result                                         |\n"
+        "+===========================+================================================+\n"
+        "| DCGM Version              | 3.3.7                                          |\n"
+        "| Driver Version Detected   | 550.54.15                                      |\n"
+        "| EUD Test                  | Fail - GPU: 2                                  |\n"
+        "+---------------------------+------------------------------------------------+\n"
+    )
+    run = only(read(text))
+    assert run.complete
+    assert (run.version, run.condition("driver")) == ("3.3.7", "550.54.15")
+    assert values(run, "test") == ["fail"]
+
+
+def test_parts_of_the_json_replaced_by_dots_are_missing():
+    test = '{"name": "PCIe", "results": [{"gpu_id": "0", "status": "Pass"}]}'
+    text = '{"DCGM GPU Diagnostic": {"test_categories": [\n{"..."},\n{"category": "Integration", "tests": [%s]}]}}'
+    run = only(read(text % test))
+    assert run.missing == ("parts of the JSON that were left out",)
+    assert values(run, "test", test="PCIe", gpu="0") == ["pass"]
+
+
+def test_link_states_beside_a_diagnosis_are_kept():
+    links = (FIXTURES.parent / "dcgm-nvlink" / "status.txt").read_text()
+    transcript = read(links + "\n" + (FIXTURES / "v3.txt").read_text())
+    states = [run for run in transcript.runs if found(run, "nvlink_state")]
+    tests = [run for run in transcript.runs if found(run, "test")]
+    assert (len(states), len(tests)) == (1, 1)

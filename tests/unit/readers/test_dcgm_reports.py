@@ -179,3 +179,41 @@ def test_a_hierarchy_lists_gpus_and_their_instances():
     assert values(run, "mig_instance", gpu="0", instance="1") == [
         "GPU Instance (EntityID: 0)", "Compute Instance (EntityID: 0)",
     ]  # fmt: skip
+
+
+def test_a_border_below_every_gpu_does_not_end_the_health_tree_of_dcgm_1():
+    text = (
+        "Health Monitor Report\n"
+        "+----------------------------------------------------------------------------+\n"
+        "| Group 3         | Overall Health: Warning                                  |\n"
+        "+============+===============================================================+\n"
+        "| GPU ID: 0  | Warning                                                       |\n"
+        "|            | PCIe system: Warning - Detected more than 8 PCIe replays per  |\n"
+        "|            | minute for GPU 0: 21                                          |\n"
+        "+------------+---------------------------------------------------------------+\n"
+        "| GPU ID: 4  | Warning                                                       |\n"
+        "|            | InfoROM system: Warning - A corrupt InfoROM has been detected |\n"
+        "|            | in GPU 4.                                                     |\n"
+        "+------------+---------------------------------------------------------------+\n"
+    )
+    run = only(read_output([text.encode()]))
+    assert values(run, "health", scope="overall") == ["warning"]
+    assert values(run, "health", gpu="0", system="pcie") == ["warning"]
+    assert values(run, "health", gpu="4", system="inforom") == ["warning"]
+
+
+def test_gpus_that_dcgm_cannot_name_are_absent_names_and_still_counted():
+    row = "| {0} | Name: <<<NULL>>> |\n| | PCI Bus ID: 00000000:{0}C:00.0 |\n| | Device UUID: GPU-aa{0} |\n"
+    head = "| GPU ID | Device Information |\n+--------+-----+\n"
+    text = "2 GPUs found (Active).\n+--------+-----+\n" + head + row.format(0) + row.format(1) + "+--------+-----+\n"
+    run = only(read_output(["\n".join(f"  {line}" for line in text.splitlines()).encode()]))
+    assert run.condition("attached_gpus") == 2.0
+    assert all(isinstance(value, NoValue) for value in values(run, "gpu"))
+    assert [dict(o.subject)["pci"] for o in found(run, "gpu")] == ["0000:0c:00.0", "0000:1c:00.0"]
+    assert "no-name" in codes(run)
+
+
+def test_an_ellipsis_in_a_list_of_gpus_is_said():
+    text = (FIXTURES / "dcgm-discovery" / "two-gpus.txt").read_text()
+    run = only(read_output([text.replace("| 1 ", "...\n| 1 ", 1).encode()]))
+    assert any("ellipsis" in lack for lack in run.missing)

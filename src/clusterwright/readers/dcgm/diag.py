@@ -10,17 +10,20 @@ from clusterwright.model.observations import Run
 from clusterwright.readers.cleaning import LARGEST_DOCUMENT, Line, Source
 from clusterwright.readers.dcgm.diag_excerpts import EXCERPT, read_excerpt
 from clusterwright.readers.dcgm.diag_json import read_json
-from clusterwright.readers.dcgm.diag_table import read_table
+from clusterwright.readers.dcgm.diag_table import HEADLESS, read_table
+from clusterwright.readers.dcgm.nvlinks import links_in
 from clusterwright.readers.dcgm.preflight import MARK, read_preflight
 from clusterwright.readers.documents import find_json
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 
-_TABLE: Final = re.compile(r"^\|[ \t]*Diagnostic[ \t]*\|[ \t]*Result[ \t]*+\|?[ \t]*+$", re.MULTILINE)
+_TABLE: Final = re.compile(r"^[ \t]*\|[ \t]*Diagnostic[ \t]*\|[ \t]*Result[ \t]*+\|?[ \t]*+$", re.MULTILINE)
 _ROOT: Final = re.compile(r'"(DCGM(?: GPU)? Diagnostic)"\s*:')
 _ANY_ROOT: Final = re.compile(r'"(DCGM [\w ]{0,30}Diag[\w ]{0,20})"\s*:')
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?+|[{}]', re.DOTALL)
 _BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?+|[{}\[\]]', re.DOTALL)
+#: Where somebody put dots in place of an object of a list.
+_ELIDED: Final = re.compile(r'\{\s*"?\.{3}"?\s*\}\s*,|,\s*\{\s*"?\.{3}"?\s*\}|^[ \t]*"?\.{3}"?,?[ \t]*$', re.MULTILINE)
 _MOST_DOCUMENTS: Final = 10_000
 _FAILED: Final = re.compile(r"^(?:Error: (?:Unable to complete diagnostic|Diagnostic c)[^\n]*)", re.MULTILINE)
 
@@ -29,6 +32,8 @@ def recognise(head: Head) -> int:
     """How sure this is a diagnosis by DCGM."""
     if _ROOT.search(head.text) or _TABLE.search(head.text):
         return 98
+    if HEADLESS.search(head.text):
+        return 88
     if f'"{MARK}"' in head.text or _ANY_ROOT.search(head.text):
         return 90
     if '"test_categories"' in head.text and '"tests"' in head.text:
@@ -46,6 +51,7 @@ def read(source: Source) -> Sequence[Run]:
     runs: list[Run] = []
     refused: Refused | None = None
     for lines in groups:
+        runs.extend(links_in(lines))
         try:
             runs.extend(_read_group(lines))
         except Refused as error:
@@ -74,7 +80,7 @@ def _read_group(lines: list[Line]) -> list[Run]:
         place = find_json(text)
         if place is not None:
             return _read_documents(text, place[0], lines)
-    if _TABLE.search(text):
+    if _TABLE.search(text) or HEADLESS.search(text):
         runs = [run for run in read_table(lines) if any(o.name == "test" for o in run.observations)]
         if runs:
             return runs
@@ -93,10 +99,12 @@ def _read_documents(text: str, start: int, lines: list[Line]) -> list[Run]:
     refused: Refused | None = None
     for begin, end in _spans(text, start):
         document, cut = text[begin:end], False
+        document, elided = _ELIDED.subn(lambda match: "\n" * match.group().count("\n"), document)
         if not document.rstrip().endswith("}") or _depth(document):
             document, cut = _closed(document), True
+        lack = "the end of the JSON" if cut else "parts of the JSON that were left out" if elided else ""
         try:
-            runs.extend(read_json(document, lines[text.count("\n", 0, begin)].number, cut=cut))
+            runs.extend(read_json(document, lines[text.count("\n", 0, begin)].number, lack=lack))
         except Refused as error:
             refused = refused or error
     if not runs and refused is not None:

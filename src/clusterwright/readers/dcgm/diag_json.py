@@ -22,11 +22,11 @@ ROOTS: Final = {"DCGM GPU Diagnostic": "DCGM 2 or 3", "DCGM Diagnostic": "DCGM 4
 _MOST_INFO: Final = 16
 
 
-def read_json(text: str, first_line: int = 1, *, cut: bool = False) -> list[Run]:
+def read_json(text: str, first_line: int = 1, *, lack: str = "") -> list[Run]:
     """Every run in a document.
 
     Args:
-        cut: whether its end is missing and was closed: its runs are incomplete.
+        lack: the part of it that is not there, "" for a whole one; its runs are incomplete then.
 
     Raises:
         Refused: for another layout, by the name of its root; for a diagnosis that did not run or holds no test.
@@ -38,8 +38,8 @@ def read_json(text: str, first_line: int = 1, *, cut: bool = False) -> list[Run]
         run = RunBuilder("dcgmi diag")
         for duplicate in document.duplicates:
             run.notice("duplicate-key", f"the key '{shorten(duplicate.key, 40)}' stands twice in one object")
-        if cut:
-            run.missing("the end of the JSON")
+        if lack:
+            run.missing(lack)
         if root is not document.value:
             run.condition("iteration", float(number))
         read = _read_one(root, run)

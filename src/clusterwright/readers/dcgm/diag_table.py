@@ -16,6 +16,8 @@ from clusterwright.readers.cleaning import Line
 from clusterwright.readers.dcgm.results import Results
 
 _SECTION: Final = re.compile(r"[|+]-{3,}\s+(?P<name>[A-Z][A-Za-z ]{2,30}?)\s+-{3,}\+-*[|+]?$")
+#: A section of a table, whether or not the table's head is there.
+HEADLESS: Final = re.compile(r"^[ \t]*[|+]-{3,}\s+(?:Deployment|Integration|Hardware|Stress)\s+-{3,}\+", re.MULTILINE)
 _RULE: Final = re.compile(r"[+|][-=+|]{20,}$")
 _STATE: Final = re.compile(
     r"(?P<state>Pass|Fail|Skip|Warn|Not Run)(?:\s+-\s+(?:(?P<all>All)|GPUs?:\s*(?P<gpus>[\d, ]+)(?P<more>\.\.\.)?))?$",
@@ -52,6 +54,12 @@ def read_table(lines: list[Line]) -> list[Run]:
                 runs.append(table.finish())
             table = _Table(line, said)
             said = {}
+        elif (table is None or table.closed) and HEADLESS.match(text):
+            if table is not None:
+                runs.append(table.finish())
+            table = _Table(line, said)
+            table.run.missing("the head of the table")
+            table.row(line.number, text)
         elif table is not None and not table.closed and text[:1] in ("|", "+"):
             table.row(line.number, text)
         else:
@@ -103,7 +111,7 @@ class _Table:
             self._test = ""
         elif _RULE.match(text):
             self._end_section()
-            self.closed = bool(self._section) and text[0] == "+" and "=" not in text
+            self.closed = bool(self._section or self._test) and text[0] == "+" and "=" not in text
         elif text[0] != "|" or text[-1] != "|" or text.count("|") < 3:
             self.run.reject(number, text, "the row is cut")
         else:
@@ -115,7 +123,7 @@ class _Table:
             self.run.reject(number, text, "stands inside the table and is no row")
 
     def _cells(self, number: int, name: str, info: str) -> None:
-        if self._section.lower() == "metadata":
+        if self._section.lower() == "metadata" or (not self._section and name.lower() in _METADATA):
             self._metadata(name, info.strip())
             return
         state, entity, message = _STATE.match(info.strip()), _ENTITY.match(info.strip()), _MESSAGE.match(name)

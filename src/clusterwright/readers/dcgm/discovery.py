@@ -14,22 +14,26 @@ from clusterwright.lib.pci import pci_address
 from clusterwright.model.observations import Lack, NoValue, Run, Value, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Source
+from clusterwright.readers.dcgm.fields import blank_meaning
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 
-_FOUND: Final = re.compile(r"(?P<count>\d{1,5}) (?P<kind>GPU|NvSwitch|CPU|ConnectX|Switch)(?:es|s)? found\.?$", re.I)
+_FOUND: Final = re.compile(
+    r"(?P<count>\d{1,5}) (?P<kind>GPU|NvSwitch|CPU|ConnectX|Switch)(?:es|s)? found(?: \(\w{2,12}\))?\.?$", re.I
+)
 _HEADER: Final = re.compile(
     r"\|\s*(?P<kind>GPU|Switch|CPU|ConnectX)(?: ID)?\s*(?:\|\s*(?P<info>Device Information)?\s*)?\|$"
 )
 _ROW: Final = re.compile(r"\|(?P<id>[^|]*)\|(?P<info>[^|]*)\|$")
+_UUID: Final = re.compile(r"GPU-[\w-]{1,80}")
 _ONE: Final = re.compile(r"\|\s*(?P<id>\d{1,6})\s*\|$")
 
 
 def recognise(head: Head) -> int:
     """How sure this lists the devices that DCGM sees."""
-    if re.search(r"^\|[ \t]*GPU ID[ \t]*\|[ \t]*Device Information[ \t]*+\|?[ \t]*+$", head.text, re.MULTILINE):
+    if re.search(r"^[ \t]*\|[ \t]*GPU ID[ \t]*\|[ \t]*Device Information[ \t]*+\|?[ \t]*+$", head.text, re.MULTILINE):
         return 96
-    return 70 if re.search(r"^\d+ GPUs? found\.$", head.text, re.MULTILINE) else 0
+    return 70 if re.search(r"^[ \t]*\d+ GPUs? found(?: \(\w{2,12}\))?\.$", head.text, re.MULTILINE) else 0
 
 
 def read(source: Source) -> Sequence[Run]:
@@ -72,6 +76,8 @@ class _List:
             self._ruled = False
         elif text[:1] == "+":
             self._ruled = text[-1] == "+" and len(text) > 3
+        elif text in ("...", "…", "[...]") and self._kind:
+            self.run.missing(f"lines left out at an ellipsis (line {number})")
         elif text[:1] == "|" and self._kind:
             self._ruled = False
             self._row(number, text)
@@ -115,7 +121,7 @@ class _List:
 
     def _gpu(self, index: str, found: dict[str, str]) -> None:
         subject = [("gpu", index)]
-        if uuid := found.get("device uuid", ""):
+        if _UUID.fullmatch(uuid := found.get("device uuid", "")):
             subject.append(("uuid", uuid))
         if address := found.get("pci bus id", ""):
             try:
@@ -124,9 +130,15 @@ class _List:
                 self.run.reject(self._lines["gpu", index], address, "no PCI address")
         if self._node:
             subject.append(("node", self._node))
-        product: Value = found.get("name", "") or NoValue(Lack.ABSENT, "", "the row names no product")
-        if isinstance(product, NoValue):
+        name = found.get("name", "")
+        blank = blank_meaning(name) or ("" if name else "the row names no product")
+        product: Value = NoValue(Lack.ABSENT, name, blank) if blank else name
+        if not name:
             self.run.missing(f"the name of GPU {index}")
+        elif isinstance(product, NoValue):
+            self.run.notice(
+                "no-name", f"DCGM names no product for GPU {index} ({name})", line=self._lines["gpu", index]
+            )
         self.run.observe("gpu", product, tuple(subject), self._lines["gpu", index])
 
 

@@ -102,12 +102,14 @@ class _Tree:
         self._ended = False
 
     def row(self, number: int, text: str) -> None:
+        if self._ended and text[:1] == "|" and (row := _ROW.match(text)) and _OLD_GPU.match(row["left"].strip()):
+            self._ended = False  # DCGM 1 draws a border below every GPU
         if not text or self._ended:
             return
         if text[0] == "+":
             self._ended = text[-1] == "+" and "=" not in text and (self._overall or not self.run.bare)
             return
-        if old := _OLD_OVERALL.match(text):
+        if old := _OLD_OVERALL.search(text):
             self._observe_overall(old["state"], number)
             return
         row = _ROW.match(text)

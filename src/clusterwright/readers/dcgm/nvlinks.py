@@ -13,7 +13,7 @@ from typing import Final
 
 from clusterwright.model.observations import Lack, NoValue, Run, Value, Weight
 from clusterwright.readers.building import RunBuilder
-from clusterwright.readers.cleaning import Source
+from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.dcgm.fields import read_value
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
@@ -48,6 +48,16 @@ def read(source: Source) -> Sequence[Run]:
     if not runs:
         raise Refused("holds no state of any link")
     return runs
+
+
+def links_in(lines: Sequence[Line]) -> list[Run]:
+    """The states of links that stand beside another output of dcgmi in one file."""
+    if not any(_HEADING.match(line.text.strip()) for line in lines):
+        return []
+    report = _Links(lines[0].prefix)
+    for line in lines:
+        report.line(line.number, line.text.strip())
+    return [] if report.run.bare else [report.finish()]
 
 
 class _Links:
