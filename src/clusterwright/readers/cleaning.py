@@ -1,7 +1,8 @@
 """Bytes → clean lines, in constant memory, with a record of everything that was removed or replaced.
 
 Removed: byte order marks, terminal escapes, what a carriage return overwrote, rank and host prefixes (kept beside the
-line), and lines that ssh, kubectl or a shell put between. Undecodable bytes become U+FFFD and are counted.
+line), quote marks of mail and Markdown, and lines that ssh, kubectl or a shell put between. Undecodable bytes become
+U+FFFD and are counted.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ _VOTED: Final = {
         r"(?!slurm(?:ctld|d|dbd|stepd|restd):)"
         r"(?P<tag>[A-Za-z][\w.-]{1,63}): (?=\S|  |\t)|(?P<bare>[A-Za-z][\w.-]{1,63}): ?$"
     ),
+    "quote mark": re.compile(r"(?P<tag>)(?P<bare>)>(?: |$)"),
 }
 _NOISE: Final = re.compile(
     r"Warning: Permanently added .* to the list of known hosts\.?$"

@@ -34,6 +34,13 @@ def test_a_host_prefix_counts_only_where_nearly_every_line_has_one() -> None:
     assert lines(b"name: a\nb\nc\nd\n")[0] == (1, "name: a", "")
 
 
+def test_quote_marks_go_where_nearly_every_line_has_one() -> None:
+    source = Source([b"> a: 1\n>\n>   b\n> c\n"])
+    assert [(line.text, line.prefix) for line in source.lines()] == [("a: 1", ""), ("", ""), ("  b", ""), ("c", "")]
+    assert dict(source.cleaned) == {"quote marks": 4}
+    assert lines(b"> prompt\nb\nc\nd\n")[0] == (1, "> prompt", "")
+
+
 def test_reads_utf_16_and_replaces_undecodable_bytes() -> None:
     assert lines("héad\nzwei".encode("utf-16"))[0][1] == "héad"
     source = Source([b"a\xffb\n"])

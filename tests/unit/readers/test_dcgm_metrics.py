@@ -73,6 +73,7 @@ def test_open_metrics_with_exemplar_and_timestamp():
 @pytest.mark.parametrize(
     "text",
     ["2147483632", "2147483634", "9223372036854775792", "9223372036854775794", "9223372036854775795",
+     "9223372036854776000",
      "140737488355328.000000", "140737488355330.0", "9.223372036854775807e+18", "9.223372036854776e+18",
      "<<<NOT_SUPPORTED>>>"],
 )  # fmt: skip
@@ -287,3 +288,9 @@ def test_an_answer_of_prometheus_is_read_like_a_scrape():
 
 def test_an_error_of_prometheus_is_refused_with_its_text():
     assert "no route" in str(read('{"status": "error", "error": "no route"}').refusal)
+
+
+def test_a_count_of_xids_within_a_window_names_the_code():
+    row = 'DCGM_EXP_XID_ERRORS_COUNT{%s,window_size_in_ms="300000",xid="%d"} %d\n'
+    run = only(read("".join(row % (LABELS, code, count) for code, count in ((48, 2), (63, 0), (0, 0)))))
+    assert [n.message for n in run.notices if n.code == "xid-reported"] == ["GPU 0 reported Xid 48 2 times"]

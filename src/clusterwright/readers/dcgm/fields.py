@@ -92,7 +92,7 @@ def blank_meaning(text: str) -> str | None:
     """What a value means that stands for "no value", None for any other.
 
     A whole number in the 16 values from a blank upwards is one; so is a number with a fraction from the blank of
-    floating point fields; one that was rounded to a float near 2**63 as well.
+    floating point fields; one that was rounded to a float near 2**63 as well (9223372036854776000).
     """
     word = text.strip()
     if len(word) < _SHORTEST_MARK:
@@ -104,7 +104,7 @@ def blank_meaning(text: str) -> str | None:
         for blank in (INT32_BLANK, INT64_BLANK):
             if blank <= number < blank + _MARKS:
                 return _MEANINGS.get(number - blank, "DCGM has no value")
-        return None
+        return "DCGM has no value" if number >= INT64_BLANK else None
     if not _DECIMAL.fullmatch(word):
         return None
     near = float(word)

@@ -26,6 +26,7 @@ FAULTS: Final = {
 def say_what_stands_out(run: RunBuilder, scrape: Scrape, gpus: list[Gpu], values: dict[SeriesKey, Value]) -> None:
     """Add the notices of one scrape to its run."""
     _xids(run, scrape, values)
+    _counted_xids(run, scrape, values)
     say_faults(run, values, scrape.interned)
     for (name, meaning), count in absent_marks(dict(values)).items():
         run.notice("value-absent", f"{name}: {count:,} series have no value ({meaning})", Weight.INFO)
@@ -53,6 +54,17 @@ def _xids(run: RunBuilder, scrape: Scrape, values: dict[SeriesKey, Value]) -> No
             gpu = scrape.gpu(labels)
             where = f"GPU {gpu.index or gpu.uuid}" if gpu else "a GPU that is not named"
             run.notice("xid-reported", f"the last Xid of {where} is {code}", line=scrape.series[(XID, labels)].line)
+
+
+def _counted_xids(run: RunBuilder, scrape: Scrape, values: dict[SeriesKey, Value]) -> None:
+    """Counts within a window, a series for each code (DCGM_EXP_XID_ERRORS_COUNT)."""
+    for (name, labels), value in values.items():
+        code = dict(labels).get("xid", "0")
+        if "_XID_ERRORS_" in name and code != "0" and isinstance(value, float) and value > 0:
+            gpu = scrape.gpu(labels)
+            where = f"GPU {gpu.index or gpu.uuid}" if gpu else "a GPU that is not named"
+            times = "once" if value == 1 else f"{value:,.0f} times"
+            run.notice("xid-reported", f"{where} reported Xid {code} {times}", line=scrape.series[(name, labels)].line)
 
 
 def say_what_xid_holds(run: RunBuilder) -> None:
