@@ -14,11 +14,13 @@ from typing import Any, Final
 from xml.etree import ElementTree
 from xml.parsers import expat
 
+from clusterwright.readers.plain_yaml import load_plain_yaml
 from clusterwright.readers.refusing import Refused
 
 #: Deepest nesting that is read; nothing that a tool writes comes near it.
 DEEPEST: Final = 100
-_LARGEST_YAML: Final = 16 * 1024 * 1024
+#: Characters that the full YAML parser may take, about a second's work; programs print plain YAML, which needs it not.
+_MOST_UNUSUAL: Final = 128 * 1024
 _ALIAS: Final = re.compile(r"(?:^|[\s\[,{])\*[\w-]+")
 _MOST_ALIASED: Final = 100_000
 
@@ -81,14 +83,35 @@ def find_json(text: str) -> tuple[int, int] | None:
     return (match.start(1), len(text)) if match else None
 
 
-def load_yaml(text: str) -> list[Any]:
-    """Read every document of a YAML stream as plain values; templates and endless aliases are refused."""
-    if len(text) > _LARGEST_YAML:
-        raise Refused(f"YAML larger than {_LARGEST_YAML // 2**20} MiB; split it")
+class Patience:
+    """How much text of an output may still go through the full YAML parser, which reads some 0.1 MB/s."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_UNUSUAL
+
+    def spend(self, size: int) -> None:
+        """Take the size of a text; Refused when it is more than what is left."""
+        if size > self._left:
+            raise Refused(
+                f"more than {_MOST_UNUSUAL // 1024} KiB of YAML with anchors, tags, folded or nested flow values; "
+                "print it as JSON"
+            )
+        self._left -= size
+
+
+def load_yaml(text: str, patience: Patience | None = None) -> list[Any]:
+    """Read every document of a YAML stream as plain values; templates and endless aliases are refused.
+
+    Args:
+        patience: shared by the texts of one output.
+    """
     template = re.search(r"\{\{[^{}\n]*\}\}", text)
     if template is not None:
         line = text.count("\n", 0, template.start()) + 1
         raise Refused("this is a template, not YAML; render it first (helm template)", line, template.group())
+    if (plain := load_plain_yaml(text)) is not None:
+        return plain
+    (patience or Patience()).spend(len(text))
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 

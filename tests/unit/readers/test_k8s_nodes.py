@@ -202,9 +202,16 @@ def test_a_text_of_another_kind_is_refused():
     assert "Service" in str(transcript.refusal)
 
 
-def test_megabytes_of_yaml_are_refused_with_what_to_do():
-    assert "print it as JSON" in str(read("kind: Node\nnote: |\n" + "  a long line\n" * 200_000).refusal)
-    assert "print them as JSON" in str(read("kind: Node\n---\n" * 6_000).refusal)
+def test_much_yaml_that_no_program_prints_is_refused_with_what_to_do():
+    assert "print it as JSON" in str(read("kind: Node\nnote: >\n" + "  a long line\n" * 20_000).refusal)
+
+
+def test_a_megabyte_of_plain_yaml_is_read():
+    item = "- apiVersion: v1\n  kind: Node\n  metadata:\n    name: n{}\n    annotations:\n      note: {}\n"
+    item += "  status:\n    capacity:\n      cpu: 8\n"
+    text = "apiVersion: v1\nitems:\n" + "".join(item.format(n, "x" * 900) for n in range(1_000)) + "kind: List\n"
+    (run,) = read(text).runs
+    assert len({dict(o.subject).get("node") for o in run.observations}) == 1_000
 
 
 def test_a_list_whose_items_stand_elsewhere_is_incomplete():

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from clusterwright.model.observations import Weight
 from clusterwright.readers.building import RunBuilder
-from clusterwright.readers.documents import Duplicate, find_json, load_json, load_yaml
+from clusterwright.readers.documents import Duplicate, Patience, find_json, load_json, load_yaml
 from clusterwright.readers.kubernetes.shapes import Fields, guess_kind, rows, table, word
 from clusterwright.readers.refusing import Refused
 
@@ -27,9 +27,6 @@ _ELISION: Final = re.compile(
     r"|\((?:\.{3}|…)\)|\{\.{3}\})\s*,?\s*|\s*# ?(?:\.{3}|…|\[\.{3}\]|snip\b|truncated\b|omitted\b).*"
 )
 _ELIDED_VALUE: Final = re.compile(r"(?P<key>\s*(?:- )?[\w./-]{1,120}:)\s+(?:\.{3}|…|\[\.{3}\]|\{\.{3}\}|<\.{3}>)\s*")
-#: YAML is read at some 0.1 MB/s, JSON a hundred times as fast.
-_LARGEST_YAML: Final = 2 * 1024 * 1024
-_MOST_DOCUMENTS: Final = 5_000
 _COMMENTED: Final = re.compile(r"#\s*kind:\s*[\"']?(?P<kind>[A-Z]\w+)")
 
 
@@ -82,10 +79,11 @@ class Manifest:
     things: list[Thing] = field(default_factory=list)
     elisions: list[int] = field(default_factory=list)
     rejected: list[tuple[int, str, str]] = field(default_factory=list)
-    duplicates: tuple[Duplicate, ...] = ()
+    duplicates: list[Duplicate] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     commented: list[str] = field(default_factory=list)
     comments: list[tuple[int, str]] = field(default_factory=list)
+    patience: Patience = field(default_factory=Patience)
 
     def tell(self, builder: RunBuilder) -> None:
         """Put into a run what was not read."""
@@ -154,12 +152,6 @@ def _load_json(lines: list[str], manifest: Manifest) -> None:
 
 
 def _load_yaml(lines: list[str], manifest: Manifest) -> None:
-    size = sum(len(line) + 1 for line in lines)
-    if size > _LARGEST_YAML:
-        raise Refused(f"{size / 1e6:.1f} MB of YAML take minutes to read; print it as JSON (kubectl get … -o json)")
-    begun = sum(line.startswith(("---", "- ")) for line in lines)
-    if begun > _MOST_DOCUMENTS:
-        raise Refused(f"{begun:,} objects as YAML take minutes to read; print them as JSON (kubectl get … -o json)")
     cleaned = [_clean(number, line, manifest) for number, line in enumerate(lines, 1)]
     failures: list[Refused] = []
     for first, block in _documents(cleaned):
@@ -237,12 +229,12 @@ def _parse(first: int, block: list[str], manifest: Manifest) -> list[Any]:
     """The document's value; a document whose last lines alone are torn is read without them."""
     text = dedent("\n".join(_with_parents(block)))
     try:
-        return load_yaml(text)
+        return load_yaml(text, manifest.patience)
     except Refused as refused:
         last = max((n for n, line in enumerate(block) if line.strip()), default=0)
         if "template" in refused.refusal.reason or last < 3 or refused.refusal.line < last:
             raise
-        value = load_yaml(dedent("\n".join(_with_parents(block[:last]))))
+        value = load_yaml(dedent("\n".join(_with_parents(block[:last]))), manifest.patience)
         manifest.missing.append(f"everything from line {first + last} on, where the text is torn")
         manifest.rejected.append((first + last, block[last], refused.refusal.reason))
         return value
