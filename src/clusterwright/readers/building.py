@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from clusterwright.model.observations import Labels, Notice, Observation, Run, Unread, Value, Weight
@@ -39,6 +40,20 @@ class RunBuilder:
             self.observations.append(_new(Observation, (name, value, subject, line)))
         else:
             self._left_out += 1
+
+    def extend(self, observations: Sequence[Observation]) -> None:
+        """Keep several values, as far as there is room."""
+        room = self.room
+        if len(observations) <= room:
+            self.observations += observations
+        else:
+            self.observations += observations[:room]
+            self._left_out += len(observations) - room
+
+    @property
+    def room(self) -> int:
+        """How many more values are kept."""
+        return MOST_OBSERVATIONS - len(self.observations)
 
     def condition(self, name: str, value: Value) -> None:
         """Keep what was printed about how it was run; a later different value is a notice, the first one stays."""

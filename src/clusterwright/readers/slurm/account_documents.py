@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from clusterwright.model.observations import Labels
 from clusterwright.readers.building import RunBuilder
-from clusterwright.readers.slurm.accounts import Attempts, contradiction, gpus_of
+from clusterwright.readers.slurm.accounts import Attempts
 from clusterwright.readers.slurm.amounts import read_time
+from clusterwright.readers.slurm.job_rows import Describing, gpus_of
 from clusterwright.readers.slurm.states import read_job_state
 from clusterwright.readers.slurm.wrapped import entries, epoch, inner, number, plain, text, words
 from clusterwright.readers.values import quantity, unreadable
@@ -19,7 +20,7 @@ _MOST_STEPS: Final = 10_000
 
 def read_jobs(listed: list[dict[str, Any]], run: RunBuilder) -> None:
     """Write the jobs and their steps into the run."""
-    attempts = Attempts(run)
+    attempts, describing = Attempts(run), Describing()
     for job in listed:
         own = plain(job.get("job_id"))
         if not own:
@@ -28,9 +29,10 @@ def read_jobs(listed: list[dict[str, Any]], run: RunBuilder) -> None:
         array = plain(inner(job, "array", "job_id"))
         task = plain(inner(job, "array", "task_id"))
         name = f"{array}_{task}" if array not in ("", "0") and task else own
-        _read_one(job, name, run, attempts)
+        _read_one(job, name, run, attempts, describing)
         for step in list(entries(job.get("steps")))[:_MOST_STEPS]:
-            _read_one({"cluster": job.get("cluster"), **step}, f"{name}.{_step_name(step)}", run, attempts)
+            inside = {"cluster": job.get("cluster"), **step}
+            _read_one(inside, f"{name}.{_step_name(step)}", run, attempts, describing)
     attempts.finish()
 
 
@@ -40,17 +42,17 @@ def _step_name(step: dict[str, Any]) -> str:
     return label.rpartition(".")[2] or text(inner(step, "step", "name")) or "?"
 
 
-def _read_one(record: dict[str, Any], name: str, run: RunBuilder, attempts: Attempts) -> None:
+def _read_one(record: dict[str, Any], name: str, run: RunBuilder, attempts: Attempts, describing: Describing) -> None:
     cells = _cells(record)
-    wrong = contradiction(cells)
-    if wrong:
+    row = describing.describe(name, cells)
+    if wrong := describing.contradiction(row):
         run.reject(0, name, wrong)
         return
-    attempt = attempts.keep(name, {"JobID": name, **cells})
-    if attempt is not None:
-        _observe(record, cells, run, attempt.subject)
-        if attempt.gpu_seconds is not None and not attempt.step:
-            run.observe("gpu_time", quantity(attempt.gpu_seconds / 3600, "GPU-h"), attempt.subject)
+    kept = attempts.keep(row, hash((name, *cells.items())))
+    if kept is not None:
+        _observe(record, cells, run, kept.subject)
+        if kept.gpu_seconds is not None and not kept.step:
+            run.observe("gpu_time", quantity(kept.gpu_seconds / 3600, "GPU-h"), kept.subject)
 
 
 def _cells(record: dict[str, Any]) -> dict[str, str]:

@@ -62,9 +62,11 @@ def seconds_of(text: str) -> float | None:
 def read_time(text: str) -> str | NoValue:
     """A time as printed (the cluster's local time, no zone), or absent."""
     word = text.strip()
+    if _TIME.fullmatch(word):
+        return word
     if word.lower() in _NO_TIME:
         return NoValue(Lack.ABSENT, word)
-    return word if _TIME.fullmatch(word) else unreadable(word, "not a time like 2025-01-31T08:00:00")
+    return unreadable(word, "not a time like 2025-01-31T08:00:00")
 
 
 def read_memory(text: str, *, plain: str = "B") -> Quantity | NoValue:

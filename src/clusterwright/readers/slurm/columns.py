@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 from clusterwright.model.observations import NoValue, Weight
@@ -18,9 +18,11 @@ from clusterwright.readers.refusing import Refused
 from clusterwright.readers.slurm.amounts import is_time, seconds_of
 from clusterwright.readers.slurm.gres import read_gres, read_tres
 from clusterwright.readers.slurm.jobs import is_job_id
+from clusterwright.readers.slurm.layouts import DELIMITERS
 from clusterwright.readers.slurm.reasons import classify_reason
+from clusterwright.readers.slurm.splitting import tokens_of
 from clusterwright.readers.slurm.states import read_job_state, read_node_state
-from clusterwright.readers.slurm.tables import DELIMITERS, Row, tokens_of
+from clusterwright.readers.slurm.tables import Row
 
 MOST_ROWS: Final = 500_000
 _WIDEST: Final = 400
@@ -30,6 +32,15 @@ _ABSENT: Final = frozenset({"(null)", "N/A", ""})
 
 Column = Sequence[str]
 Test = Callable[[str], bool]
+
+
+def hold_rows(lines: Iterable[Line], run: RunBuilder) -> list[Line]:
+    """Rows that must be seen together before their columns can be named; a run says how many were too many."""
+    rows = iter(lines)
+    held = list(islice(rows, MOST_ROWS))
+    if rest := sum(1 for _ in rows):
+        run.missing(f"{rest:,} rows without a header beyond the first {MOST_ROWS:,}")
+    return held
 
 
 def split_bare(lines: list[Line], run: RunBuilder) -> list[tuple[list[str], Line]]:

@@ -20,8 +20,9 @@ from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused, shorten
 from clusterwright.readers.slurm.amounts import read_count
 from clusterwright.readers.slurm.commands import Asked
+from clusterwright.readers.slurm.layouts import Layout, find_layout
 from clusterwright.readers.slurm.sources import lines_of
-from clusterwright.readers.slurm.tables import Layout, Row, find_layout, read_rows
+from clusterwright.readers.slurm.tables import Row, read_rows
 from clusterwright.readers.values import lacking, unreadable
 
 _TOOLS: Final = {

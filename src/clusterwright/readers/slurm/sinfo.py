@@ -19,14 +19,15 @@ from clusterwright.readers.cleaning import Line
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 from clusterwright.readers.slurm.amounts import is_time, read_count, read_duration
-from clusterwright.readers.slurm.columns import MOST_ROWS, name_rows, name_sinfo, split_bare
+from clusterwright.readers.slurm.columns import hold_rows, name_rows, name_sinfo, split_bare
 from clusterwright.readers.slurm.commands import Asked
 from clusterwright.readers.slurm.gres import count_gpus, read_gres
 from clusterwright.readers.slurm.hosts import Hosts
+from clusterwright.readers.slurm.layouts import Layout, find_layout
 from clusterwright.readers.slurm.nodes import Nodes
 from clusterwright.readers.slurm.sources import lines_of
 from clusterwright.readers.slurm.states import read_node_state
-from clusterwright.readers.slurm.tables import Layout, Row, find_layout, read_rows
+from clusterwright.readers.slurm.tables import Row, read_rows
 from clusterwright.readers.values import unreadable
 
 COLUMNS: Final = frozenset(
@@ -112,7 +113,7 @@ def find_rows(lines: Iterable[Line], asked: Asked, run: RunBuilder) -> Iterator[
     if asked.columns:
         delimiter = next((d for d in ("|", ",", "\t") if d in first.text), "")
         return read_rows(whole, Layout(asked.columns, delimiter), run, _CHECKS)
-    held = [line for line, _ in zip(whole, range(MOST_ROWS), strict=False)]
+    held = hold_rows(whole, run)
     return iter(name_rows(split_bare(held, run), name_sinfo, run))
 
 

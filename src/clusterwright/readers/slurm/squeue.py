@@ -13,13 +13,14 @@ from clusterwright.readers.cleaning import Line
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 from clusterwright.readers.slurm.amounts import read_count, seconds_of
-from clusterwright.readers.slurm.columns import MOST_ROWS, name_rows, name_squeue, split_bare
+from clusterwright.readers.slurm.columns import hold_rows, name_rows, name_squeue, split_bare
 from clusterwright.readers.slurm.commands import DEFAULTS, Asked
 from clusterwright.readers.slurm.jobs import Jobs, is_job_id
+from clusterwright.readers.slurm.layouts import Layout, find_layout
 from clusterwright.readers.slurm.reasons import classify_reason
 from clusterwright.readers.slurm.sources import lines_of
 from clusterwright.readers.slurm.states import read_job_state
-from clusterwright.readers.slurm.tables import Layout, Row, find_layout, read_rows
+from clusterwright.readers.slurm.tables import Row, read_rows
 
 COLUMNS: Final = frozenset(
     {
@@ -111,7 +112,7 @@ def _find_rows(first: Line, kept: Iterator[Line], asked: Asked, run: RunBuilder)
     if asked.columns:
         delimiter = next((d for d in ("|", ",", "\t") if d in first.text), "")
         return read_rows(whole, Layout(asked.columns, delimiter), run, _CHECKS)
-    held = [line for line, _ in zip(whole, range(MOST_ROWS), strict=False)]
+    held = hold_rows(whole, run)
     if all(_BY_DEFAULT.fullmatch(line.text) for line in held):
         run.notice("no-header", "no header; the columns are those that squeue prints by default", Weight.INFO)
         run.missing("header")
