@@ -92,3 +92,27 @@ def test_the_status_of_a_failed_service_is_read():
         "     Active: failed (Result: exit-code) since Sun 2026-03-01 10:00:00 UTC; 2 days ago\n"
     )
     assert values(run, "fabric_state") == ["failed"]
+
+
+def test_a_start_script_that_ends_with_an_exit_code_failed():
+    head = "Mar 02 08:00:00 gpu-005 "
+    text = (
+        f'{head}nvidia-fabricmanager-start.sh[77]: "/usr/bin/nv-fabricmanager -c /x/fabricmanager.cfg" failed! '
+        "Exit code: 1\n"
+        f"{head}systemd[1]: nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE\n"
+    )
+    run = only(text)
+    assert values(run, "fabric_state") == ["failed"]
+    assert run.condition("node") == "gpu-005"
+
+
+def test_a_log_that_says_nothing_of_the_fabric_is_no_proof_of_one():
+    run = only("[Mar 02 2026 08:00:00] [INFO] [tid 9] multicast group 3 is allocated.\n")
+    assert run.missing == ("whether the fabric was set up: no line says it",)
+
+
+def test_ports_of_switches_are_named_without_a_guid_too():
+    head = "2026/03/02 08:00:00 nvidia-fabricmanager-wrapper: infiniband: found NVSwitch LPF device: "
+    run = only(f"{head}mlx5_4\n{head}mlx5_5\n")
+    assert values(run, "nvswitch_port_device") == ["mlx5_4", "mlx5_5"]
+    assert "nvswitch-devices" in codes(run)

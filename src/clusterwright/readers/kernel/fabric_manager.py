@@ -34,13 +34,16 @@ _MISMATCH: Final = re.compile(
     r"version (?P<driver>\d[\d.]{4,14}?)(?:\.?(?:\s|$)))?"
 )
 _VERSION: Final = re.compile(r"[Ff]abric [Mm]anager (?:version (?:is : ?)?|v)(?P<version>\d{3}\.\d{1,4}(?:\.\d{1,3})?)")
-_LPF: Final = re.compile(r"found NVSwitch LPF: device=(?P<device>mlx5_\d{1,4}) guid=(?P<guid>0x[0-9a-f]{1,16})")
+_LPF: Final = re.compile(
+    r"found NVSwitch LPF(?:: device=| device: )(?P<device>mlx5_\d{1,4})\b(?: guid=(?P<guid>0x[0-9a-f]{1,16}))?"
+)
 _802: Final = re.compile(r"[Ee]rror 802: system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY")
 _CONFIGURED: Final = re.compile(r"[Ss]uccessfully configured all the available (?:GPUs|NVSwitches)")
 _STATES: Final = (
     (
         re.compile(
-            r"Failed to start NVIDIA fabric manager|nvidia-fabricmanager\.service: Failed with result|Active: failed"
+            r"Failed to start NVIDIA fabric manager|Active: failed|fabricmanager\S{0,80} failed! Exit code: \d"
+            r"|nvidia-fabricmanager\.service: (?:Failed with result|\w{1,12} process exited,.{0,40}/FAILURE)"
         ),
         "failed",
     ),
@@ -114,6 +117,7 @@ class _Log:
         self._node = ""
         self._devices: dict[str, None] = {}
         self._uncertain = False
+        self._known_state = ""
 
     def line(self, number: int, text: str) -> None:
         if _802.search(text):
@@ -151,23 +155,29 @@ class _Log:
         elif match := _LPF.search(text):
             if len(self._devices) < 1024:
                 self._devices[match["device"]] = None
-            self.run.observe("nvswitch_port_device", match["device"], (("guid", match["guid"]),), number)
+            subject = (("guid", match["guid"]),) if match["guid"] else ()
+            self.run.observe("nvswitch_port_device", match["device"], subject, number)
         elif level in _BAD:
             self._bad += 1
             self._said.setdefault("fabric-error", (number, f"reports: {shorten(text, 160)}"))
         if match := _VERSION.search(text):
             self.run.condition("fabric_manager", match["version"])
         if _CONFIGURED.search(text):
-            self.run.observe("fabric_state", "configured", (), number)
+            self._state("configured", number)
         for form, state in _STATES:
             if form.search(text):
-                self.run.observe("fabric_state", state, (), number)
+                self._state(state, number)
         if _STARTING.search(text):
             self._uncertain = True
         if level in _BAD or not level:
             for form, code, says in _FAULTS:
                 if form.search(text):
                     self._said.setdefault(code, (number, f"{says}: {shorten(text, 160)}"))
+
+    def _state(self, state: str, number: int) -> None:
+        if state != self._known_state:
+            self._known_state = state
+            self.run.observe("fabric_state", state, (), number)
 
     def _switch(self, number: int, time: str, match: re.Match[str]) -> None:
         key = (match["code"], address(match["pci"]), match["port"] or "")
@@ -188,7 +198,7 @@ class _Log:
         else:
             self.run.reject(number, text, "the line is cut")
             other = "another driver version (the line is cut)"
-        self.run.observe("fabric_state", "failed", (), number)
+        self._state("failed", number)
         self.run.notice(
             "fabric-manager-mismatch",
             f"Fabric Manager {match['fm']} meets {other}: they must be equal in full, the fabric is not set up "
@@ -229,8 +239,10 @@ class _Log:
             )
         if self._left_out:
             run.missing(f"{self._left_out:,} errors of further ports")
-        if self._uncertain and not any(o.name == "fabric_state" for o in run.observations):
+        if self._uncertain and not self._known_state:
             run.missing("whether the start succeeded")
+        elif run.bare and not self._said:
+            run.missing("whether the fabric was set up: no line says it")
         return run.build()
 
 
