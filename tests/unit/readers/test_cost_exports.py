@@ -79,3 +79,9 @@ def test_prices_in_prose_are_refused():
     transcript = read_output([text])
     assert transcript.kind == "cost-exports"
     assert "prose" in str(transcript.refusal)
+
+
+def test_idle_cost_inside_an_allocation_is_kept():
+    text = '{"data": [{"a": {"name": "c/a", "gpuCost": 8.0, "gpuCostIdle": 3.5, "totalCost": 8.0}}]}'
+    (run,) = read_output([text.encode()], kind="cost-exports").runs
+    assert values(run, "cost_gpu_idle", allocation="c/a") == [3.5]

@@ -22,6 +22,7 @@ _ADJUSTMENTS: Final = (
 )  # fmt: skip
 _OTHERS: Final = {
     "totalCost": "cost_total", "gpuHours": "gpu_hours", "cpuCoreHours": "cpu_core_hours", "gpuCount": "gpus",
+    "cpuCostIdle": "cost_cpu_idle", "gpuCostIdle": "cost_gpu_idle", "ramCostIdle": "cost_ram_idle",
     "minutes": "minutes", "totalEfficiency": "efficiency", "gpuEfficiency": "gpu_efficiency",
 }  # fmt: skip
 _GIB: Final = 2.0**30

@@ -22,6 +22,7 @@ _ROW: Final = re.compile(r"([A-Za-z][^:]{1,60}):\s*(.*)")
 _PLACEHOLDER: Final = re.compile(r"[xX]+(?:\.[xX]+)?|\.{2,}|…|<[^>]*>|N\.NN|#+")
 _NUMBER_FIRST: Final = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|inf|nan)(?:\s+(.*))?$")
 _LONGEST: Final = 200
+_LEAST_FIGURES: Final = 3
 _MOST_ROWS: Final = 10_000
 _WANTED: Final = ("Successful requests", "Benchmark duration (s)", "Mean TTFT (ms)")
 
@@ -41,16 +42,40 @@ def find_blocks(lines: Iterable[Line]) -> list[Block]:
     """Every block of the file, each with the command line or arguments that stood before it."""
     blocks: list[Block] = []
     command = Command()
+    loose: Block | None = None
     for line in lines:
         text = line.text.strip()
         if banner := BANNER.search(text):
+            blocks += _beheaded(loose)
+            loose = None
             blocks.append(Block(line.number, banner[1], command=command))
             command = Command()
         elif blocks and not blocks[-1].ended:
             _take(blocks[-1], text, line.number)
         else:
             command.take(text)
-    return blocks
+            loose = _hold(loose, text, line.number)
+            if loose is not None and loose.ended:
+                blocks += _beheaded(loose)
+                loose = None
+    return [*blocks, *_beheaded(loose)]
+
+
+def _hold(loose: Block | None, text: str, number: int) -> Block | None:
+    """Rows that stand outside of a block: the end of one whose banner was cut off."""
+    row = _ROW.fullmatch(text)
+    known = row is not None and (read_statistic(row[1]) or split_unit(row[1])[0] in {*FIGURES, *CONDITIONS})
+    if not (known or _is_heading(text) or _FOOTER.fullmatch(text)):
+        return None if text else loose
+    loose = loose or Block(number, "")
+    _take(loose, text, number)
+    return loose
+
+
+def _beheaded(loose: Block | None) -> list[Block]:
+    """The held rows as a block, when they hold enough figures of latency."""
+    figures = sum(read_statistic(label) is not None for label, _, _ in loose.rows) if loose is not None else 0
+    return [loose] if loose is not None and figures >= _LEAST_FIGURES else []
 
 
 def _take(block: Block, text: str, number: int) -> None:
@@ -96,6 +121,8 @@ def read_block(block: Block, tool: str, say: Callable[[Benchmark], None] | None 
     for wanted in _WANTED:
         if wanted not in labels:
             builder.missing(f"the row {wanted}")
+    if not block.title:
+        builder.missing("the banner: the beginning was cut off")
     if not block.ended:
         builder.missing("the line of = at the end")
     benchmark.finish()

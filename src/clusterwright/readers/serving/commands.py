@@ -13,6 +13,10 @@ _FLAG: Final = re.compile(r"--([a-z][\w-]{1,40})(?:[= ]+([^\s\\-][^\s\\]*))?")
 _ARGUMENT: Final = re.compile(
     r"\b(num_prompts|request_rate|max_concurrency|model|backend|disable_stream)=('[^']*'|[^,)\s]+)"
 )
+#: What vLLM's client says before it begins.
+_ANNOUNCED: Final = re.compile(
+    r"(?:Traffic request rate: ([\d.]{1,20}|inf)(?: RPS)?\.?|Maximum request concurrency: (\d{1,9}))$"
+)
 _NAMES: Final = {
     "num-prompts": "asked", "num_prompts": "asked", "num-prompt": "asked", "request-rate": "rate",
     "request_rate": "rate", "max-concurrency": "cap", "max_concurrency": "cap", "model": "model", "backend": "engine",
@@ -29,6 +33,10 @@ class Command:
 
     def take(self, text: str) -> None:
         """One line that stands before a result; options count on a client's command and the lines that continue it."""
+        if announced := _ANNOUNCED.match(text):
+            name, value = ("rate", announced[1]) if announced[1] else ("cap", announced[2])
+            self._found.setdefault(name, value)
+            return
         if not (self._open or _CLIENT.search(text)):
             return
         self._open = text.endswith("\\")
@@ -48,7 +56,9 @@ class Command:
             if key in self._found:
                 benchmark.builder.condition(key, self._found[key][:200])
         rate, cap = read_number(self._found.get("rate", "")), read_number(self._found.get("cap", ""))
-        if isinstance(rate, float):
+        if self._found.get("rate", "").rstrip(".") in ("inf", "Infinity"):
+            benchmark.builder.condition("asked_rate", "inf")
+        elif isinstance(rate, float):
             benchmark.asked_rate = rate
             benchmark.builder.condition("asked_rate", quantity(rate, "req/s"))
         if isinstance(cap, float):

@@ -89,16 +89,22 @@ class _Reader:
         self._figures = self._rows = 0
         self._empty: tuple[int, str] | None = None
         self._placeholders = 0
+        self._whole = False
 
     def take(self, line: Line) -> None:
         """One more line."""
         text_ = line.text.strip()
-        if re.fullmatch(r"= \w+ BACKEND|= ENGINE DETAILS", text_):
+        if re.fullmatch(r"(?:= )?(?:\w+ BACKEND|ENGINE DETAILS)", text_):
             self.finish()
         elif title := _TITLE.match(text_):
             self._unit = title[2]
         elif row := _ROW.fullmatch(line.text):
-            self._row(row[1].strip(), row[2].strip(), line.number)
+            if "|" in row[2]:
+                self._builder.reject(
+                    line.number, line.text, "several values in one row: which run each is of, it does not say"
+                )
+            else:
+                self._row(" ".join(row[1].split()), row[2].strip(), line.number)
         elif machine := re.match(r"(NVIDIA [\w -]+), memory [\d.]+ GB, [\d.]+ GHz", text_):
             self._builder.condition("gpu", machine[1])
 
@@ -116,6 +122,7 @@ class _Reader:
         elif label == "Total Latency (ms)":
             total = read_number(value)
             self._benchmark.duration_s = total / 1000 if isinstance(total, float) else None
+            self._whole = True
         elif label == "Issue Rate (req/sec)":
             rate = read_number(value)
             if isinstance(rate, float) and rate > _ALL_AT_ONCE:
@@ -146,6 +153,8 @@ class _Reader:
         if self._figures or self._rows > 2:
             if not self._figures:
                 self._builder.missing("the performance overview")
+            elif not self._whole:
+                self._builder.missing("the end of the performance overview: Total Latency")
             self._benchmark.finish()
             self.runs.append(self._builder.build())
         self._begin()

@@ -16,7 +16,7 @@ from clusterwright.readers.serving.blocks import BANNER, find_blocks, read_block
 
 _KEYS: Final = re.compile(r'"(?:mean|median|p\d+)_(?:ttft|tpot|itl)(?:_ms)?"\s*:')
 _INFERENCEX: Final = re.compile(r'"(?:mean|median|p\d+)_(?:ttft|tpot)"\s*:')
-_SGLANG: Final = re.compile(r"^[ \t]*(?:Backend:\s|Traffic request rate:)|\(retokenized\)", re.MULTILINE)
+_SGLANG: Final = re.compile(r"^[ \t]*(?:Backend:\s|Traffic request rate: {2,})|\(retokenized\)", re.MULTILINE)
 _SGLANG_KEYS: Final = ('"total_output_tokens_retokenized"', '"mean_e2e_latency_ms"')
 
 
