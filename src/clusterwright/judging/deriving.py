@@ -71,6 +71,8 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Family("counters", ("ib-counters",), fabrics.derive_counters, (), False),
     Family("schedulers", ("slurm", "k8s"), schedulers.derive_schedulers, (), False),
 )  # fmt: skip
+#: Faults that are about some metrics of a run only: a step was as fast as it was, whatever became of a checkpoint.
+_ABOUT: Final = {"checkpoint-not-saved": ("checkpoints_failed", "checkpoint_write")}
 #: Conditions that describe the system on which a tool ran.
 _ENVIRONMENT: Final = (
     "driver", "cuda", "nccl", "rccl", "rocm", "kernel", "vbios", "firmware", "fabric_manager", "gpu", "image",
@@ -144,11 +146,13 @@ def _derive_run(facts: Facts) -> list[Reading]:
     for family in families_of(facts.kind):
         given = list(family.derive(facts))
         metrics = tuple(dict.fromkeys(r.metric for r in given)) or family.metrics
-        whys = list(_faults(facts.run, benchmark=family.benchmark))
-        if not given and not whys:
-            whys = ["no value: it holds no result of this kind"]
+        faults = list(_faults(facts.run, benchmark=family.benchmark))
+        if not given and not faults:
+            faults = [("no value: it holds no result of this kind", ())]
         found += given
-        found += [_lost(facts, metric, why) for why in whys for metric in metrics]
+        found += [
+            _lost(facts, metric, why) for why, about in faults for metric in metrics if not about or metric in about
+        ]
     return found
 
 
@@ -157,17 +161,17 @@ def _lost(facts: Facts, metric: str, why: str) -> Reading:
     return facts.reading(metric, None, {"operation": operation} if operation else {}, why=why)
 
 
-def _faults(run: Run, *, benchmark: bool) -> Iterator[str]:
-    """Why nothing of the run may pass."""
+def _faults(run: Run, *, benchmark: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(why it may not pass, the metrics that this is about; () for all)."""
     if run.missing:
-        yield f"incomplete: {'; '.join(run.missing[:3])}"
+        yield f"incomplete: {'; '.join(run.missing[:3])}", ()
     if run.rejected:
         sample = f", such as line {run.unread[0].line} ({run.unread[0].why})" if run.unread else ""
-        yield f"incomplete: {run.rejected} rows could not be read{sample}"
+        yield f"incomplete: {run.rejected} rows could not be read{sample}", ()
     if benchmark:
         for notice in run.notices:
             if notice.weight is Weight.ERROR:
-                yield f"invalid: {notice.message}"
+                yield f"invalid: {notice.message}", _ABOUT.get(notice.code, ())
 
 
 def _refused(transcript: Transcript, nodes: Sequence[str], workload: str) -> Iterator[Reading]:

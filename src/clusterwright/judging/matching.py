@@ -23,11 +23,13 @@ from clusterwright.model.evidence import Evidence, Reading
 #: Clocks of two machines may differ by this much before evidence counts as from the future.
 CLOCK_SKEW: Final = timedelta(minutes=5)
 
+#: Classes of claims of which the facts are those of each node.
+_OF_EACH_NODE: Final = frozenset({"hardware-health", "scheduled-execution"})
 #: Reasons in the order in which they bring a claim closest to being measured; the first found is shown.
 _NEAREST: Final = (
+    "other nodes",
     "scope too small",
     "other scope",
-    "other nodes",
     "impossible value",
     "incomplete",
     "partial view",
@@ -66,25 +68,45 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a reading, or all of a record, does not count.
+
+    Args:
+        nodes: hosts that it was taken on, as far as known.
+        fits: over the nodes that the claim is about, so that nothing but this keeps it from counting.
+    """
+
+    reason: str
+    nodes: frozenset[str] = frozenset()
+    fits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Match:
     """What the evidence gives for one claim: usable readings, and why others were refused."""
 
     sightings: tuple[Sighting, ...]
-    refusals: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
 
     def nearest_refusal(self) -> str:
         """The refusal that says most about what is left to do, with the number of others."""
         if not self.refusals:
             return "not run"
-        ranked = sorted(self.refusals, key=_rank)
-        others = len(set(ranked)) - 1
-        return ranked[0] + (
+        others = len({r.reason for r in self.refusals}) - 1
+        return min(self.refusals, key=_rank).reason + (
             f" (and {others} other reading{'s' if others > 1 else ''} that do not count)" if others else ""
         )
 
+    def refusal_on(self, nodes: Iterable[str]) -> str:
+        """Why what was taken on one of these nodes does not count, else why anything does not; "" for no refusal."""
+        wanted = frozenset(nodes)
+        on_them = [r for r in self.refusals if r.nodes & wanted]
+        return min(on_them or self.refusals, key=_rank).reason if self.refusals else ""
 
-def _rank(refusal: str) -> int:
-    return next((i for i, start in enumerate(_NEAREST) if refusal.startswith(start)), len(_NEAREST))
+
+def _rank(refusal: Refusal) -> tuple[bool, int]:
+    known = (i for i, start in enumerate(_NEAREST) if refusal.reason.startswith(start))
+    return not refusal.fits, next(known, len(_NEAREST))
 
 
 def match_evidence(
@@ -104,17 +126,18 @@ def match_evidence(
         limit: the most that the declared hardware can reach, if known.
     """
     sightings: list[Sighting] = []
-    refusals: list[str] = []
+    refusals: list[Refusal] = []
     for record in evidence:
         named = id_ in record.requirements
         readings = [r for r in record.readings if r.metric == requirement.metric]
         if not readings:
             if named:
-                refusals.append(_why_no_reading(requirement, record))
+                refusals.append(Refusal(_why_no_reading(requirement, record), frozenset(record.nodes)))
             continue
         refused = _why_refused(requirement, record, now=now, site=site)
         if refused:
-            refusals.append(refused)
+            nodes = frozenset(record.nodes)
+            refusals.append(Refusal(refused, nodes, not _why_other_scope(requirement, record, nodes, site)))
             continue
         found, reasons = _read(requirement, record, readings, named=named, site=site, limit=limit)
         sightings += found
@@ -157,28 +180,23 @@ def _read(
     named: bool,
     site: Site,
     limit: Quantity | None,
-) -> tuple[list[Sighting], list[str]]:
+) -> tuple[list[Sighting], list[Refusal]]:
     """(usable readings, reasons of refused ones) of a record that counts as measured."""
     found: list[Sighting] = []
-    refusals: list[str] = []
+    refusals: list[Refusal] = []
     lost = False
     for reading in readings:
+        nodes = frozenset(reading.nodes or record.nodes)
+        wrong = _why_other_scope(requirement, record, nodes, site)
         other = why_other_conditions(requirement, reading, named=named)
         unusable = why_unusable(requirement, reading, limit)
-        if other.startswith("other conditions"):
-            refusals.append(other)
-        elif unusable:
-            refusals.append(unusable)
-            lost = True
-        elif other:
-            refusals.append(other)
+        elsewhere = other.startswith("other conditions")
+        lost = lost or bool(unusable and not elsewhere)
+        reason = (other if elsewhere else unusable or other) or wrong
+        value = reading.value
+        if reason or value is None:
+            refusals.append(Refusal(reason, nodes, not wrong))
         else:
-            nodes = frozenset(reading.nodes or record.nodes)
-            wrong = _why_other_scope(requirement, record, nodes, site)
-            value = reading.value
-            if wrong or value is None:
-                refusals.append(wrong)
-                continue
             found.append(Sighting(record, reading, value, nodes, holds(requirement, value)))
     return [s for s in found if not (lost and s.passes)], refusals
 
@@ -211,8 +229,11 @@ def required_nodes(requirement: Requirement, site: Site) -> int:
 
 
 def counts_by_node(requirement: Requirement) -> bool:
-    """Whether readings on single nodes add up to the scope: for node and pair scopes, and for counted facts.
+    """Whether readings on single nodes add up to the scope: for node and pair scopes, and for facts of each node.
 
-    Rates and times do not add up: two nodes that were each fast alone say nothing about both at once.
+    Rates and times do not add up: two nodes that were each fast alone say nothing about both at once. Neither do counts
+    of a test that runs over all of them: right results in each node say nothing about the fabric between them.
     """
-    return requirement.scope.of in ("node", "pair") or requirement.about.kind not in KINDS
+    if requirement.scope.of in ("node", "pair"):
+        return True
+    return requirement.about.kind not in KINDS and requirement.about.claim in _OF_EACH_NODE

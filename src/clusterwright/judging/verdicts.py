@@ -6,6 +6,7 @@ evidence is too old, or is taken out of the bundle by a person.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -15,7 +16,7 @@ from clusterwright.judging.matching import Match, Sighting, counts_by_node, matc
 from clusterwright.judging.requirements import Claim
 from clusterwright.judging.sites import Site, why_not_applicable, why_undecidable
 from clusterwright.lib.hostlists import fold
-from clusterwright.lib.quantities import Quantity
+from clusterwright.lib.quantities import Quantity, format_base
 from clusterwright.model.acceptance import Requirement
 from clusterwright.model.evidence import (
     Coverage,
@@ -30,6 +31,8 @@ from clusterwright.model.metrics import CLAIM_CLASSES
 
 #: What a rehearsal sees and no faster or slower host would change; only these may be refuted by it.
 HOST_INDEPENDENT: Final = frozenset({"tasks_as_expected"})
+#: What tools print in units so small that nobody reads the number.
+_LONG: Final = re.compile(r"\d{7,}")
 _WORDS: Final = {"at_least": "at least", "at_most": "at most", "equals": "equal to"}
 
 
@@ -112,8 +115,8 @@ def _why_not_covered(requirement: Requirement, match: Match, site: Site) -> str:
     if len(seen) >= needed:
         return ""
     missing = [h for h in site.pool_hosts(requirement) if h not in seen]
-    refusal = f"; {match.refusals[0]}" if match.refusals else ""
-    return f"scope too small: {len(seen)} of {needed} nodes, without {fold(missing)}{refusal}"
+    refusal = match.refusal_on(missing)
+    return f"scope too small: {len(seen)} of {needed} nodes, without {fold(missing)}{f'; {refusal}' if refusal else ''}"
 
 
 def _describe_failure(requirement: Requirement, worst: Sighting) -> str:
@@ -131,6 +134,10 @@ def describe_threshold(requirement: Requirement) -> str:
 
 
 def _say(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Quantity) and _LONG.match(value.text):
+        return format_base(value.value, value.powers)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

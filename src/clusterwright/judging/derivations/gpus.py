@@ -13,6 +13,7 @@ from clusterwright.judging.derivations.facts import Facts, plain, why_lost
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.evidence import Reading
 from clusterwright.model.observations import Lack, NoValue, Observation
+from clusterwright.readers.nvidia.nvlink_findings import full_links
 
 METRICS_OF: Final = ("gpus_present",)
 #: What the driver says of a fabric that is up. Source: nvmlGpuFabricState_t; `nvidia-smi -q`, section Fabric.
@@ -118,17 +119,34 @@ def _flags(facts: Facts, metric: str, names: Sequence[str]) -> Iterator[Reading]
 
 
 def _links(facts: Facts) -> Iterator[Reading]:
-    """Links that are down; an inactive link is a fault or an unused lane, which the output does not tell."""
+    """Links that are down: by their state, or because the product has more than are active.
+
+    Where nothing says how many a GPU should have, an inactive link is a fault or an unused lane, and not told apart.
+    """
+    products = {_identity(o): plain(o.value) for o in facts.of("gpu")}
     for node, observations in facts.per_node("nvlink_state"):
-        states = [plain(o.value).lower() for o in observations]
-        down = sum(state == "down" for state in states)
-        idle = [o for o, state in zip(observations, states, strict=True) if state == "inactive"]
-        if any(n.code == "nvlink-full" for n in facts.run.notices):
-            idle = []  # every link that the product has is active
-        lost = [o for o, state in zip(observations, states, strict=True) if not state]
-        fewer = [n.message for n in facts.run.notices if n.code in _FEWER_LINKS]
-        if down or not (idle or lost or fewer):
+        by_gpu: dict[str, list[tuple[Observation, str]]] = {}
+        for o in observations:
+            by_gpu.setdefault(_identity(o), []).append((o, plain(o.value).lower()))
+        down, idle, cut, unsure = 0, list[Observation](), list[str](), False
+        for gpu, links in by_gpu.items():
+            full = full_links(products.get(gpu, ""))
+            states = [state for _, state in links]
+            if full is None:
+                down += states.count("down")
+                idle += [o for o, state in links if state == "inactive"]
+                unsure = True
+            elif len(states) < full:
+                down += states.count("down")
+                cut.append(f"{len(states)} of {full} links of GPU {dict(links[0][0].subject).get('gpu', '')}")
+            else:
+                down += max(states.count("down"), full - states.count("up") - states.count(""))
+        lost = [o for links in by_gpu.values() for o, state in links if not state]
+        fewer = [n.message for n in facts.run.notices if n.code in _FEWER_LINKS] if unsure else []
+        if down or not (idle or lost or fewer or cut):
             yield facts.reading("nvlink_down", float(down), nodes=(node,))
+        if cut:
+            yield facts.reading("nvlink_down", None, nodes=(node,), why=f"partial view: {cut[0]} are printed")
         if fewer:
             yield facts.reading("nvlink_down", None, nodes=(node,), why=f"invalid: {fewer[0]}")
         if idle:

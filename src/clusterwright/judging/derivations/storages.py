@@ -103,7 +103,9 @@ def _fault(facts: Facts, metric: str, lasted: Quantity | None) -> str:
 def _time_of(facts: Facts, row: Observation) -> Quantity | None:
     """How long the job of a row ran, where that is printed."""
     direction = next((d for d in ("read", "write") if row.name.startswith(d)), "")
-    found = [o.value for o in facts.of(f"{direction}_time", "phase_time") if o.subject == row.subject]
+    found = [
+        o.value for o in facts.of(f"{direction}_time", f"{direction}_elapsed", "phase_time") if o.subject == row.subject
+    ]
     value = found[0] if found else facts.run.condition("duration")
     return value if isinstance(value, Quantity) else None
 
@@ -137,6 +139,8 @@ def _concurrency(facts: Facts, subject: dict[str, str]) -> str:
     known = [int(c) for c in counts if c.isascii() and c.isdecimal() and len(c) < 9]
     if not known:
         return ""
+    if facts.kind == "elbencho" and not counts[0]:  # its threads are those of each host
+        known.append(max(1, len(facts.node_names())))
     product = 1
     for count in known:
         product *= count
