@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections import Counter
 from typing import Final
 
 from clusterwright.model.observations import Labels, Notice, Observation, Run, Unread, Value, Weight
@@ -10,7 +11,9 @@ from clusterwright.readers.refusing import shorten
 
 #: Most observations that one run keeps.
 MOST_OBSERVATIONS: Final = 500_000
+#: Most notices of each weight, and most parts that are named as missing.
 _MOST_NOTICES: Final = 1_000
+_MOST_MISSING: Final = 1_000
 _SAMPLES: Final = 10
 _new: Final = tuple.__new__
 
@@ -32,7 +35,9 @@ class RunBuilder:
         self._missing: dict[str, None] = {}
         self._unread: list[Unread] = []
         self._left_out = 0
+        self._said: Counter[Weight] = Counter()
         self._unsaid = 0
+        self._unnamed = 0
 
     def observe(self, name: str, value: Value, subject: Labels = (), line: int = 0) -> None:
         """Keep one value."""
@@ -67,14 +72,20 @@ class RunBuilder:
 
     def notice(self, code: str, message: str, weight: Weight = Weight.WARNING, line: int = 0) -> None:
         """Say something about the run, once per message."""
-        if len(self._notices) < _MOST_NOTICES:
-            self._notices.setdefault((code, message), Notice(code, message, weight, line))
+        if (code, message) in self._notices:
+            return
+        if self._said[weight] < _MOST_NOTICES:
+            self._said[weight] += 1
+            self._notices[(code, message)] = Notice(code, message, weight, line)
         else:
             self._unsaid += 1
 
     def missing(self, part: str) -> None:
         """A part of a whole output that is not there."""
-        self._missing[part] = None
+        if len(self._missing) < _MOST_MISSING or part in self._missing:
+            self._missing[part] = None
+        else:
+            self._unnamed += 1
 
     def reject(self, line: int, text: str, why: str) -> None:
         """A row that looked like data and was not read."""
@@ -89,17 +100,20 @@ class RunBuilder:
 
     def build(self) -> Run:
         """The run as a value."""
+        missing = list(self._missing)
         if self._left_out:
-            self.missing(f"{self._left_out:,} values beyond the first {MOST_OBSERVATIONS:,}")
+            missing.append(f"{self._left_out:,} values beyond the first {MOST_OBSERVATIONS:,}")
         if self._unsaid:
-            self.missing(f"{self._unsaid:,} notices beyond the first {_MOST_NOTICES:,}")
+            missing.append(f"{self._unsaid:,} notices beyond the first {_MOST_NOTICES:,} of their weight")
+        if self._unnamed:
+            missing.append(f"{self._unnamed:,} more, beyond the {_MOST_MISSING:,} that are named")
         return Run(
             tool=self.tool,
             version=self.version,
             conditions=tuple(self._conditions.items()),
             observations=tuple(self.observations),
             notices=tuple(self._notices.values()),
-            missing=tuple(self._missing),
+            missing=tuple(missing),
             rejected=self.rejected,
             unread=tuple(self._unread),
         )
