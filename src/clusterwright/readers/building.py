@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from clusterwright.model.observations import Labels, Notice, Observation, Run, Unread, Value, Weight
