@@ -56,7 +56,7 @@ ROWS = ("Benchmark duration (s):                  10.00\nTotal input tokens:    
 
 
 def test_reads_what_vllm_announces_before_its_result():
-    run = read("Traffic request rate: 2.5 RPS.\nBurstiness factor: 1.0 (Poisson process)\nMaximum request concurrency: 7\n"
+    run = read("Traffic request rate: 2.5 RPS.\nBurstiness factor: 1.0\nMaximum request concurrency: 7\n"
                f"{HEAD}Successful requests:                     20\n{ROWS}{FOOT}")  # fmt: skip
     assert run.tool == "vllm-bench"
     assert str(dict(run.conditions)["asked_rate"]) == "2.5 req/s"
@@ -73,14 +73,14 @@ def test_keeps_a_result_whose_banner_was_cut_off():
 
 def test_a_report_of_trtllm_bench_that_ends_early_is_not_whole():
     head = ("===\n= PYTORCH BACKEND\n===\nModel:   m\nTensorRT-LLM Version: 1.0\n===\n= REQUEST DETAILS\n===\n"
-            "Number of requests:             8\n===\n= WORLD + RUNTIME INFORMATION\n===\nTP Size:                4\n===\n"
+            "Number of requests:      8\n===\n= WORLD + RUNTIME INFORMATION\n===\nTP Size:         4\n===\n"
             "= PERFORMANCE OVERVIEW\n===\nRequest Throughput (req/sec):                     2.0\n")  # fmt: skip
     assert not read(head).complete
     assert read(head + "Total Latency (ms):                               4000.0\n").complete
 
 
 def test_rows_of_trtllm_bench_with_two_values_are_rejected():
-    text = ("=====\nPYTORCH BACKEND\n=====\nModel:   m\nTensorRT LLM Version:   1.2\nNumber of requests:   8\n"
+    text = ("=====\nPYTORCH BACKEND\n=====\nModel:   m\nTensorRT LLM Version:   1.2\nTP Size:   8\n"
             "Request Throughput (req/sec): |  0.9 | 1.0\n")  # fmt: skip
     run = read(text)
     assert run.rejected == 1

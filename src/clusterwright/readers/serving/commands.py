@@ -34,8 +34,8 @@ class Command:
     def take(self, text: str) -> None:
         """One line that stands before a result; options count on a client's command and the lines that continue it."""
         if announced := _ANNOUNCED.match(text):
-            name, value = ("rate", announced[1]) if announced[1] else ("cap", announced[2])
-            self._found.setdefault(name, value)
+            said = "rate" if announced[1] else "cap"
+            self._found.setdefault(said, announced[1] or announced[2])
             return
         if not (self._open or _CLIENT.search(text)):
             return

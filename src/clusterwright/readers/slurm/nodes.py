@@ -12,6 +12,7 @@ Conditions: `nodes_listed`, `gpus_configured`, `gpus_allocated`, `gpus_on_nodes_
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -317,7 +318,7 @@ def _observe_resource(run: RunBuilder, node: NodeFacts, verb: str, gres: Gres) -
             )
 
 
-def _say_untyped(run: RunBuilder, node: NodeFacts, total: int, tres: dict[str, str] | NoValue) -> None:
+def _say_untyped(run: RunBuilder, node: NodeFacts, total: int, tres: Mapping[str, str] | NoValue) -> None:
     """Say where the types that accounting tracks do not add up to all GPUs: the rest may be parts of GPUs."""
     typed = {key: value for key, value in ({} if isinstance(tres, NoValue) else tres).items() if "gres/gpu:" in key}
     known = sum(int(value) for value in typed.values() if value.isdigit() and len(value) < 10)

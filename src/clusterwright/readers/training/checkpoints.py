@@ -38,7 +38,7 @@ class Checkpoints:
             return False
         if found := _LIGHTNING.search(text):
             if self._keep(builder):
-                builder.observe("checkpoint", "started", (("iteration", found[1]),), number)
+                builder.observe("checkpoint_begun", True, (("iteration", found[1]),), number)
             builder.notice("end-not-reported", "Lightning says when it begins a checkpoint, not when it is saved",
                            Weight.INFO)  # fmt: skip
             return True
