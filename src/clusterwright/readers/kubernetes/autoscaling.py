@@ -27,7 +27,7 @@ _FAILED: Final = re.compile(
     r"(?:Failed to increase size|scale-up failed|ScaleUpTimedOut|failed to scale up).{0,300}", re.IGNORECASE
 )
 _SPOKEN: Final = re.compile(
-    r"(?:orchestrator|executor|static_autoscaler|scale_up|clusterstate|klogx|binder|waste|compare_nodegroups|\w*node_group)"
+    r"(?:orchestrator|executor|static_autoscaler|scale_up|clusterstate|klogx|binder|waste|compare_nodegroups|node_group)"
     r"\.go:\d+\]"
 )
 _MOST: Final = 20_000

@@ -24,7 +24,7 @@ _LONGEST: Final = 8192
 _AVAILABLE: Final = re.compile(r"(?P<fit>\d{1,7})/(?P<all>\d{1,7}) nodes are (?:un)?available:?")
 _OLD: Final = re.compile(r"No nodes are available that match all of the (?:following )?predicates:+\s*")
 _COUNTED: Final = re.compile(r"\s*(?P<count>\d{1,7}) (?P<what>.+)")
-_OLD_COUNTED: Final = re.compile(r"\s*(?P<what>.+?) \((?P<count>\d{1,7})\)")
+_OLD_COUNTED: Final = re.compile(r"\s*+(?P<what>\S.*?) \((?P<count>\d{1,7})\)")
 
 #: Taints that the control plane sets on nodes that are out.
 _LOST: Final = re.compile(
