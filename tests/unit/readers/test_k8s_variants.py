@@ -78,3 +78,13 @@ def test_a_device_class_of_gpus_is_gpu_quota():
                "      - name: gpu.vendor.com\n        nominalQuota: 6\n", "k8s-kueue")  # fmt: skip
     assert "no-gpu-quota" not in {n.code for n in run.notices}
     assert values(run, "quota", queue="q") == [6.0]
+
+
+def test_says_why_containers_of_a_described_pod_ended():
+    run = read("Name:             t-0\nNamespace:        ml\nStatus:           Running\nContainers:\n  main:\n"
+               "    State:          Waiting\n      Reason:       CrashLoopBackOff\n    Last State:     Terminated\n"
+               "      Reason:       OOMKilled\n      Exit Code:    137\n    Restart Count:  9\n",
+               "k8s-describe")  # fmt: skip
+    assert values(run, "container_last_state", pod="t-0", container="main") == ["OOMKilled"]
+    assert values(run, "pod_restarts", pod="t-0") == [9.0]
+    assert "CrashLoopBackOff" in said(run, "container-failed")

@@ -111,3 +111,11 @@ def test_reads_a_daemon_in_the_foreground_that_finds_no_gpus():
 def test_says_that_a_failed_node_took_a_job_along():
     (run,) = read("[2026-01-01T00:00:00.000] Killing JobId=31 on failed node gx6\n", "slurm-log")
     assert "gx6" in said(run, "job-killed")
+
+
+def test_reads_the_queue_below_the_title_of_watch():
+    (run,) = read("Every 2.0s: squeue -u ann                    login1: Tue Jan  6 10:00:00 2026\n\n"
+                  "  JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"
+                  "    901       gpu    train      ann PD       0:00      8 (QOSMaxGRESPerUser)\n")  # fmt: skip
+    assert values(run, "pending_reason", job="901") == ["QOSMaxGRESPerUser"]
+    assert not run.rejected

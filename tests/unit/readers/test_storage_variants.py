@@ -110,3 +110,10 @@ def test_a_definition_after_the_run_status_begins_another_run_of_fio():
 def test_an_amount_whose_base_is_not_known_is_unreadable(unit):
     (run,) = read(fio_job() + f"  write: IOPS=1, BW=5{unit}/s (5.1kB/s)(1MiB/60000msec)\n" + STATUS, "fio")
     assert isinstance(value(run, "write_rate"), NoValue)
+
+
+def test_takes_the_version_of_fio_from_what_its_servers_say():
+    text = f"hostname=h1, be=0, 64-bit, os=Linux, arch=x86-64, fio=fio-3.35, flags=1\n<h1> {fio_job()}{STATUS}"
+    (run,) = read(text, "fio")
+    assert run.version == "3.35"
+    assert run.complete

@@ -2,6 +2,9 @@
 
 Source: kubernetes/kubectl pkg/describe/describe.go (sections, tables, `(x150 over 12h)`, long
 annotations cut by `...`).
+
+Of a pod: `pod_phase`, `pod_node`, `pod_request`, `container_state`, `container_last_state` (why it waits or ended),
+`exit_code`, `pod_restarts` (subject pod, namespace, container).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusterwright.model.observations import Labels, NoValue
+from clusterwright.model.observations import Labels, NoValue, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
 from clusterwright.readers.kubernetes.amounts import is_accelerator, read_exact, read_resource
@@ -25,6 +28,12 @@ _GAP: Final = re.compile(r" {2,}|\t+")
 _RULE: Final = re.compile(r"[\s-]+")
 _NODE_PARTS: Final = ("Name", "Capacity", "Allocatable", "Conditions", "System Info", "Allocated resources", "Events")
 _POD_SECTIONS: Final = frozenset({"Containers", "Init Containers", "Node-Selectors", "QoS Class"})
+
+
+_ENDED_BADLY: Final = re.compile(
+    r"OOMKilled|Error|CrashLoopBackOff|ContainerCannotRun|StartError|ContainerStatusUnknown|DeadlineExceeded|Evicted"
+    r"|\w*ImagePull\w*|Create\w*Error|InvalidImageName"
+)
 
 
 @dataclass(slots=True)
@@ -161,7 +170,32 @@ def observe_pod(described: Described, builder: RunBuilder) -> str:
         if is_accelerator(resource) and read_exact(raw) is not None:
             at = (*subject, ("container", container), ("resource", resource))
             builder.observe("pod_request", read_resource(resource, raw), at, line)
+    _observe_ends(described.sections.get("Containers", ()), name, subject, builder)
     return name
+
+
+def _observe_ends(lines: Sequence[Line], pod: str, subject: Labels, builder: RunBuilder) -> None:
+    """Why containers wait or ended, and how often they were started again."""
+    container, state, reason = "", "", ""
+    for line in lines:
+        text = line.text.strip()
+        if re.fullmatch(r" {2}[\w.-]+:", line.text):
+            container, state = text[:-1], ""
+            continue
+        key, _, value = text.partition(":")
+        value, at = value.strip(), (*subject, ("container", container))
+        if key in ("State", "Last State"):
+            state = f"{key}: {value}"
+        elif key == "Reason" and state:
+            reason = value
+            label = "container_state" if state.startswith("State") else "container_last_state"
+            builder.observe(label, reason, at, line.number)
+            if _ENDED_BADLY.fullmatch(reason):
+                builder.notice("container-failed", f"{pod}, container {container}: {reason}", Weight.ERROR, line.number)
+        elif key == "Exit Code" and state and value.isdigit():
+            builder.observe("exit_code", float(value[:9]), at, line.number)
+        elif key == "Restart Count" and value.isdigit():
+            builder.observe("pod_restarts", float(value[:9]), at, line.number)
 
 
 def _container_amounts(lines: Sequence[Line]) -> Iterator[tuple[str, str, str, int]]:

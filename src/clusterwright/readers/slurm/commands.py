@@ -21,6 +21,10 @@ _PROMPT: Final = re.compile(
 _BARE: Final = re.compile(
     r"(?P<command>(?:" + "|".join(TOOLS) + r")(?:\s{1,4}(?:--?[A-Za-z]|show\s|list\s|release\s)[^\n]{0,2000})?)$"
 )
+#: The title of watch, with the host and the time at its right edge.
+_WATCHED: Final = re.compile(
+    r"Every [\d.]{1,8}s: (?P<command>(?:" + "|".join(TOOLS) + r")(?: \S{1,400}){0,60})(?: {2,}\S[^\n]{0,400})?$"
+)
 #: Columns that a tool prints where no option names them.
 DEFAULTS: Final = {
     "sinfo": ("PARTITION", "AVAIL", "TIMELIMIT", "NODES", "STATE", "NODELIST"),
@@ -76,13 +80,14 @@ class Asked:
 def read_prompt(text: str) -> Asked | None:
     """The Slurm command that stands behind a shell prompt; None when the line is none."""
     text = text.strip()[:2500]
-    match = _PROMPT.match(text) or _BARE.match(text)
+    match = _PROMPT.match(text) or _BARE.match(text) or _WATCHED.match(text)
     return read_command(match["command"]) if match is not None else None
 
 
 def is_bare_command(text: str) -> bool:
     """Whether a line is a Slurm command that was copied without its prompt."""
-    return _BARE.match(text.strip()[:2500]) is not None
+    text = text.strip()[:2500]
+    return _BARE.match(text) is not None or _WATCHED.match(text) is not None
 
 
 def read_command(command: str) -> Asked:

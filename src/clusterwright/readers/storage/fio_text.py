@@ -33,6 +33,8 @@ _STATUS: Final = re.compile(r"Run status group (\d+)")
 _GROUP: Final = re.compile(r"\s+(?P<name>READ|WRITE|TRIM|MIXED): (?P<rest>.*)")
 _PAIR: Final = re.compile(r"(\w{1,24})=\s*([^,\s]+)")
 _FAILURE: Final = re.compile(r"fio: .*\b(?:err=\s*[1-9]\d*|error|failed)\b.*", re.IGNORECASE)
+#: What a server of `fio --client` says about itself.
+_CLIENT: Final = re.compile(r"hostname=\S{1,200}, .{0,200}?\bfio=(fio-\d{1,3}\.\d{1,4}[^,\s]{0,60})")
 _STARTED: Final = re.compile(r"Starting (\d+ (?:process(?:es)?|threads?)(?: and \d+ (?:process(?:es)?|threads?))?)")
 _COMMAND: Final = re.compile(r"(?:\S*[$#] )?(?:sudo )?fio( --?\w.*)")
 _UNITS: Final = {"nsec": "ns", "usec": "µs", "msec": "ms", "sec": "s"}
@@ -85,7 +87,12 @@ class _Reader:
             # A progress line may stand before the name where its carriage return was lost.
             name = text[: result.start()].rpartition("]")[2].strip()
             self._result(name[-200:], result, line.number)
-        elif started := _STARTED.match(text):
+        elif client := _CLIENT.match(text):
+            if not self._major:
+                self._begun = True
+                self._major = major_version(client[1], line.number)
+                self._builder.version = client[1].removeprefix("fio-")
+        elif started := _STARTED.search(text):
             self._started += sum(int(number[:9]) for number in re.findall(r"\d+", started[1]))
         elif command := _COMMAND.match(text):
             self._commanded(command[1])
