@@ -44,7 +44,8 @@ _VOTED: Final = {
     "srun label": re.compile(r"(?P<tag> *\d{1,6}): (?=\S|\s)|(?P<bare> *\d{1,6}): ?$"),
     "host prefix": re.compile(
         r"(?!slurm(?:ctld|d|dbd|stepd|restd):)"
-        r"(?P<tag>[A-Za-z][\w.-]{1,63}): (?=\S|  |\t)|(?P<bare>[A-Za-z][\w.-]{1,63}): ?$"
+        r"(?P<tag>[A-Za-z][\w.-]{1,63}|\d{1,3}(?:\.\d{1,3}){3}): (?=\S|  |\t)"
+        r"|(?P<bare>[A-Za-z][\w.-]{1,63}|\d{1,3}(?:\.\d{1,3}){3}): ?$"
     ),
     "quote mark": re.compile(r"(?P<tag>)(?P<bare>)>(?: |$)"),
 }

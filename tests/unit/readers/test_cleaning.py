@@ -31,6 +31,7 @@ def test_keeps_launcher_tags_beside_the_line() -> None:
 
 def test_a_host_prefix_counts_only_where_nearly_every_line_has_one() -> None:
     assert lines(b"n1: a\nn2: a\nn1: b\nn2: b\nn1: c\nn2: c\n")[3] == (4, "b", "n2")
+    assert lines(b"10.0.0.1: a\n10.0.0.2: a\n" * 3)[3] == (4, "a", "10.0.0.2")
     assert lines(b"name: a\nb\nc\nd\n")[0] == (1, "name: a", "")
 
 

@@ -116,3 +116,21 @@ def test_ports_of_switches_are_named_without_a_guid_too():
     run = only(f"{head}mlx5_4\n{head}mlx5_5\n")
     assert values(run, "nvswitch_port_device") == ["mlx5_4", "mlx5_5"]
     assert "nvswitch-devices" in codes(run)
+
+
+def test_logs_of_several_nodes_are_runs_and_the_last_state_counts():
+    unit = "nvidia-fabricmanager.service - NVIDIA fabric manager service"
+    text = (
+        f"Mar 02 08:00:00 gpu-001 systemd[1]: Failed to start {unit}.\n"
+        f"Mar 02 08:01:00 gpu-001 systemd[1]: Started {unit}.\n"
+        "Mar 02 08:01:00 gpu-002 nv-fabricmanager[9]: Successfully configured all the available NVSwitches to route.\n"
+        f"Mar 02 08:01:01 gpu-002 systemd[1]: Started {unit}.\n"
+        "Mar 02 08:01:00 gpu-003 nv-fabricmanager[9]: Successfully configured all the available NVSwitches to route.\n"
+        f"Mar 02 09:00:00 gpu-003 systemd[1]: Stopped {unit}.\n"
+        f"Mar 02 09:00:00 gpu-004 systemd[1]: Starting {unit}...\n"
+    )
+    runs = read_output([text.encode()]).runs
+    states = {run.condition("node"): values(run, "fabric_state") for run in runs}
+    assert states == {"gpu-001": ["started"], "gpu-002": ["configured"], "gpu-003": ["stopped"], "gpu-004": []}
+    assert "failed-before" in codes(runs[0])
+    assert runs[3].missing == ("whether the start succeeded",)

@@ -1,8 +1,9 @@
 """The log of NVIDIA Fabric Manager, its lines in the journal, and its wrapper that starts NVLSM.
 
 Source: Fabric Manager user guide (log format, configuration, error classes); records may go on over several lines.
-Observations: `sxid` (code; subject pci, port, count), `sxid_severity`, `sxid_count`, `fabric_state` (configured,
-failed, started), `nvswitch_port_device` (mlx5 name; subject guid). Conditions: `fabric_manager`, `driver`, `node`,
+A run for each node. Observations: `sxid` (code; subject pci, port, count), `sxid_severity`, `sxid_count`,
+`fabric_state` (the last one: configured, failed, started, stopped), `nvswitch_port_device` (mlx5 name; subject guid).
+Conditions: `fabric_manager`, `driver`, `node`,
 `started`, `ended`, `records`.
 """
 
@@ -17,7 +18,7 @@ from clusterwright.model.observations import Run, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Source
 from clusterwright.readers.kernel.messages import address
-from clusterwright.readers.kernel.stamps import split_stamp
+from clusterwright.readers.kernel.stamps import Stamped, split_stamp
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused, shorten
 
@@ -39,17 +40,19 @@ _LPF: Final = re.compile(
 )
 _802: Final = re.compile(r"[Ee]rror 802: system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY")
 _CONFIGURED: Final = re.compile(r"[Ss]uccessfully configured all the available (?:GPUs|NVSwitches)")
+_SERVICE: Final = r'(?:"?NVIDIA fabric manager|nvidia-fabricmanager\.service)'
 _STATES: Final = (
     (
         re.compile(
-            r"Failed to start NVIDIA fabric manager|Active: failed|fabricmanager\S{0,80} failed! Exit code: \d"
+            rf"Failed to start {_SERVICE}|Active: failed|fabricmanager\S{0,80} failed! Exit code: \d"
             r"|nvidia-fabricmanager\.service: (?:Failed with result|\w{1,12} process exited,.{0,40}/FAILURE)"
         ),
         "failed",
     ),
-    (re.compile(r"Started NVIDIA fabric manager|Active: active \(running\)"), "started"),
+    (re.compile(rf"Started {_SERVICE}|Active: active \(running\)", re.I), "started"),
+    (re.compile(rf"Stopped {_SERVICE}|Active: inactive", re.I), "stopped"),
 )  # fmt: skip
-_STARTING: Final = re.compile(r"Starting NVIDIA fabric manager")
+_STARTING: Final = re.compile(rf"Starting {_SERVICE}", re.I)
 _FAULTS: Final = (
     (re.compile(r"NV_WARN_NOTHING_TO_DO|failed to find any NVSwitch|no NVSwitch"), "no-nvswitch", "finds no NVSwitch"),
     (
@@ -75,6 +78,7 @@ _RECOGNISED: Final = re.compile(
 )
 _BAD: Final = frozenset({"ERROR", "CRITICAL", "FATAL", "ALERT", "EMERGENCY"})
 _MOST_KINDS: Final = 10_000
+_MOST_NODES: Final = 4096
 
 
 @dataclass(slots=True)
@@ -96,13 +100,39 @@ def recognise(head: Head) -> int:
 
 
 def read(source: Source) -> Sequence[Run]:
-    """The log as one run, in constant memory."""
-    log = _Log()
-    for line in source.lines(prefixes=False):
-        log.line(line.number, line.text)
-    if not log.known:
+    """A run for each node, in constant memory."""
+    logs = {"": _Log()}
+    current, left_out = logs[""], 0
+    for line in source.lines():
+        tagged = "fabricmanager" in line.prefix
+        text = f"{line.prefix}: {line.text}" if tagged else line.text
+        record = _RECORD.match(text)
+        stamp = None if record is not None else split_stamp(text)
+        if stamp is not None and not _is_ours(stamp):
+            stamp = None
+        node = "" if tagged else line.prefix
+        if stamp is not None and not node and "." not in stamp.node:
+            node = stamp.node
+        if node and node not in logs:
+            if len(logs) > _MOST_NODES:
+                left_out += 1
+                continue
+            logs[node] = logs.pop("") if "" in logs else _Log()
+            logs[node].node = node
+        current = logs[node] if node else current
+        current.line(line.number, text, record, stamp)
+    known = [log for log in logs.values() if log.known]
+    if not known:
         raise Refused("no line is one of Fabric Manager")
-    return [log.finish()]
+    if left_out:
+        known[-1].run.missing(f"{left_out:,} lines of further nodes")
+    return [log.finish() for log in known]
+
+
+def _is_ours(stamp: Stamped) -> bool:
+    """Whether a line of the journal speaks of Fabric Manager."""
+    body = stamp.message
+    return "fabricmanager" in stamp.program or "fabricmanager" in body or "fabric manager" in body.lower()
 
 
 class _Log:
@@ -114,12 +144,14 @@ class _Log:
         self._errors: dict[tuple[str, str, str], _Count] = {}
         self._left_out = 0
         self._said: dict[str, tuple[int, str]] = {}
-        self._node = ""
+        self.node = ""
         self._devices: dict[str, None] = {}
         self._uncertain = False
-        self._known_state = ""
+        self._state = ""
+        self._state_line = 0
+        self._failed_line = 0
 
-    def line(self, number: int, text: str) -> None:
+    def line(self, number: int, text: str, record: re.Match[str] | None, stamp: Stamped | None) -> None:
         if _802.search(text):
             self.run.notice(
                 "cuda-not-ready",
@@ -128,20 +160,14 @@ class _Log:
                 Weight.ERROR,
                 number,
             )
-        record = _RECORD.match(text)
         if record is not None:
             self._record(number, record["time"], record["level"], record["text"])
             return
         if self.known and text.lstrip().startswith("Active: "):
             self._record(number, "", "", text.strip())
             return
-        stamp = split_stamp(text)
-        program = stamp.program
-        body = stamp.message
-        if "fabricmanager" in program or "fabricmanager" in body or "fabric manager" in body.lower():
-            if stamp.node and "." not in stamp.node:
-                self._node = self._node or stamp.node
-            self._record(number, stamp.time, "", body)
+        if stamp is not None:
+            self._record(number, stamp.time, "", stamp.message)
 
     def _record(self, number: int, time: str, level: str, text: str) -> None:
         self.known = True
@@ -163,21 +189,24 @@ class _Log:
         if match := _VERSION.search(text):
             self.run.condition("fabric_manager", match["version"])
         if _CONFIGURED.search(text):
-            self._state("configured", number)
+            self._enter("configured", number)
         for form, state in _STATES:
             if form.search(text):
-                self._state(state, number)
+                self._enter(state, number)
         if _STARTING.search(text):
             self._uncertain = True
+            self._state = "failed" if self._state == "failed" else ""
         if level in _BAD or not level:
             for form, code, says in _FAULTS:
                 if form.search(text):
                     self._said.setdefault(code, (number, f"{says}: {shorten(text, 160)}"))
 
-    def _state(self, state: str, number: int) -> None:
-        if state != self._known_state:
-            self._known_state = state
-            self.run.observe("fabric_state", state, (), number)
+    def _enter(self, state: str, number: int) -> None:
+        self._uncertain = False
+        if state == "failed":
+            self._failed_line = self._failed_line or number
+        if (self._state, state) != ("configured", "started"):
+            self._state, self._state_line = state, number
 
     def _switch(self, number: int, time: str, match: re.Match[str]) -> None:
         key = (match["code"], address(match["pci"]), match["port"] or "")
@@ -198,7 +227,7 @@ class _Log:
         else:
             self.run.reject(number, text, "the line is cut")
             other = "another driver version (the line is cut)"
-        self._state("failed", number)
+        self._enter("failed", number)
         self.run.notice(
             "fabric-manager-mismatch",
             f"Fabric Manager {match['fm']} meets {other}: they must be equal in full, the fabric is not set up "
@@ -209,14 +238,14 @@ class _Log:
 
     def finish(self) -> Run:
         run = self.run
-        if self._node:
-            run.condition("node", self._node)
+        if self.node:
+            run.condition("node", self.node)
         run.condition("records", float(self._records))
         if self._first:
             run.condition("started", self._first)
             run.condition("ended", self._last)
         for (code, pci, port), count in self._errors.items():
-            subject = tuple((k, v) for k, v in (("node", self._node), ("pci", pci), ("port", port)) if v)
+            subject = tuple((k, v) for k, v in (("node", self.node), ("pci", pci), ("port", port)) if v)
             run.observe("sxid", float(code), (*subject, ("count", str(count.count))), count.line)
             named = (*subject, ("sxid", code))
             run.observe("sxid_severity", count.severity, named, count.line)
@@ -239,7 +268,13 @@ class _Log:
             )
         if self._left_out:
             run.missing(f"{self._left_out:,} errors of further ports")
-        if self._uncertain and not self._known_state:
+        if self._state:
+            run.observe("fabric_state", self._state, (), self._state_line)
+            if self._failed_line and self._state != "failed":
+                run.notice(
+                    "failed-before", f"Fabric Manager failed before it was {self._state}", line=self._failed_line
+                )
+        if self._uncertain:
             run.missing("whether the start succeeded")
         elif run.bare and not self._said:
             run.missing("whether the fabric was set up: no line says it")
