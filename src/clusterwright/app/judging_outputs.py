@@ -21,10 +21,11 @@ from clusterwright.judging.combining import combine
 from clusterwright.judging.conditions import magnitude
 from clusterwright.judging.deriving import Derivation, derive
 from clusterwright.judging.happenings import Log, happenings_of
+from clusterwright.judging.identities import doubt_twins, find_twice
 from clusterwright.judging.meaning import meaning_of
 from clusterwright.judging.outliers import find_outliers
 from clusterwright.judging.outputs import Judged, JudgedOutput, Kept, Timed
-from clusterwright.judging.placing_outputs import hosts_in_path, read_moment
+from clusterwright.judging.placing_outputs import place, read_moment
 from clusterwright.judging.recording import record
 from clusterwright.judging.sites import site_of
 from clusterwright.judging.yardsticks import measure, refuse_impossible
@@ -90,18 +91,20 @@ def judge_outputs(request: OutputRequest, *, kept: Sequence[Kept] = (), now: dat
     given = _expand(request.nodes)
     known = given or _expand(request.known) or _hosts_of(document)
     paths = _outside_stores(find_outputs(outputs))
-    judged = tuple(_judge_output(path, request, given, known, document, catalogue, now) for path in paths)
+    judged = tuple(judge_output(path, request, given, known, document, catalogue, now) for path in paths)
     kept = [_without_repeats(k, [output.evidence for output in judged]) for k in kept]
-    evidence = combine([*(output.evidence for output in judged), *(e for k in kept for e in k.evidence)])
+    read = [(o.path, o.transcript, o.evidence) for o in judged]
+    twice = find_twice(read)
+    evidence = combine([*doubt_twins(read, twice), *(e for k in kept for e in k.evidence)])
     groups = tuple(g for g in find_outliers(evidence) if not g.why_not)
     causes = find_causes(happenings_of(Log(o.path, o.transcript, o.evidence.nodes) for o in judged))
     if document is None:
-        return Judged(judged, groups=groups, remarks=_remarks_on(kept), kept=tuple(kept), causes=causes)
+        return Judged(judged, groups=groups, remarks=_remarks_on(kept), kept=tuple(kept), causes=causes, twice=twice)
     plan = plan_architecture(document, catalogue)
     verdicts, coverage = judge_document(document, plan, (), evidence, now=now)
     name = document.architecture.cluster.name
     remarks = (*_remarks(request, document, judged), *_remarks_on(kept))
-    return Judged(judged, name, verdicts, coverage, groups, remarks, tuple(kept), causes)
+    return Judged(judged, name, verdicts, coverage, groups, remarks, tuple(kept), causes, twice)
 
 
 def _without_repeats(kept: Kept, fresh: Sequence[Evidence]) -> Kept:
@@ -179,7 +182,7 @@ def _hosts_of(document: Document | None) -> tuple[str, ...]:
     return tuple(h for hosts in site_of(document.architecture).hosts.values() for h in hosts)
 
 
-def _judge_output(
+def judge_output(
     path: str,
     request: OutputRequest,
     given: Sequence[str],
@@ -188,6 +191,15 @@ def _judge_output(
     catalogue: Catalogue,
     now: datetime,
 ) -> JudgedOutput:
+    """Read one output and say what it proves.
+
+    Args:
+        given: hosts that the caller says it was taken on; known: those that a path may name.
+        document: architecture whose workloads it may be about, if there is one.
+
+    Raises:
+        InvalidInput: when it cannot be read, or an architecture needs a time and nothing gives one.
+    """
     digest = sha256()
 
     def noted() -> Iterator[bytes]:
@@ -199,7 +211,7 @@ def _judge_output(
     transcript = read_output(pieces, name=path, kind=request.kind)
     for _ in pieces:  # a reader that refuses leaves a rest, which belongs to the digest
         pass
-    found = () if path == STANDARD_INPUT else hosts_in_path(path, known)
+    found = () if path == STANDARD_INPUT else place(path, transcript, known)
     derivation = derive(transcript, nodes=found or given, workload=request.workload)
     if document is not None and not request.workload:
         derivation = _with_workload(derivation, document)

@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from clusterwright.judging.advising import Advised, is_serious
 from clusterwright.judging.causes import Chain
+from clusterwright.judging.identities import Twice
 from clusterwright.judging.meaning import Meaning
 from clusterwright.judging.outliers import Group
 from clusterwright.judging.verdicts import exit_code
@@ -106,6 +107,7 @@ class Judged:
     Args:
         kept: evidence that counted beside the outputs.
         causes: events of the logs that others follow from.
+        twice: devices that outputs of two hosts hold.
         name: of the architecture, "" without one.
         verdicts: on its claims; () without one.
         groups: metrics in which nodes were compared with each other.
@@ -120,6 +122,7 @@ class Judged:
     remarks: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
     causes: tuple[Chain, ...] = ()
+    twice: tuple[Twice, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -134,5 +137,5 @@ class Judged:
         if any(k.failures for k in self.kept):
             return 1
         records = [e for k in self.kept for e in k.evidence]
-        whole = all(o.whole for o in self.outputs) and not any(_has_gap(e) for e in records)
+        whole = not self.twice and all(o.whole for o in self.outputs) and not any(_has_gap(e) for e in records)
         return 0 if whole and (self.outputs or records) else 3

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
+from clusterwright.judging.derivations.facts import Facts, short_name
+from clusterwright.model.observations import Transcript
+
 #: Parts of a path that are looked at, from its end.
 _PARTS: Final = 3
 #: The farthest time zone east: a time without zone cannot be older than there.
@@ -17,6 +20,17 @@ def hosts_in_path(path: str, hosts: Sequence[str]) -> tuple[str, ...]:
     """The known hosts that the last parts of a path name, in the order of the hosts."""
     end = "/".join(path.replace("\\", "/").split("/")[-_PARTS:])
     return tuple(host for host in hosts if host in end and _names(end, host))
+
+
+def place(path: str, transcript: Transcript, hosts: Sequence[str]) -> tuple[str, ...]:
+    """The known hosts that a path says an output was taken on; () where the output itself names other known ones."""
+    said = hosts_in_path(path, hosts)
+    if not said:
+        return ()
+    by_name = {short_name(host): host for host in hosts}
+    names = (name for run in transcript.runs for name in Facts(transcript.kind, run).node_names())
+    printed = {by_name[short] for name in names if (short := short_name(name)) in by_name}
+    return said if printed <= set(said) else ()
 
 
 def _names(text: str, host: str) -> bool:

@@ -23,6 +23,9 @@ def judgement_values(judged: Judged) -> dict[str, Any]:
         "verdicts": [_verdict_values(v) for v in judged.verdicts],
         "outliers": [_outlier_values(o) for group in judged.groups for o in group.outliers],
         "causes": [_chain_values(c) for c in judged.causes],
+        "devices_of_two_hosts": [
+            {"devices": list(t.devices), "nodes": list(t.nodes), "files": list(t.paths)} for t in judged.twice
+        ],
         "outputs": [_output_values(o) for o in judged.outputs],
         "kept": [_kept_values(k) for k in judged.kept],
     }

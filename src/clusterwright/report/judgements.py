@@ -174,7 +174,8 @@ def _tell_chain(chain: Chain, names: _Names) -> str:
 
 def _add_errors(page: _Page, judged: Judged, names: _Names) -> None:
     """What outputs show to be wrong; what kept records show counts only as the verdicts say, where there are any."""
-    items = list(dict.fromkeys(_errors(judged.outputs, names)))
+    items = [f"{', '.join(names[path] for path in twice.paths)}: {twice}" for twice in judged.twice]
+    items += dict.fromkeys(_errors(judged.outputs, names))
     if judged.coverage is None:
         items += [
             f"{kept.source}, {_tell_record(record)}: {_tell_reading(reading)}"

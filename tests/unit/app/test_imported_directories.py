@@ -467,6 +467,29 @@ FAULTS = [
         "without gpu-002",
     ),
 ]
+#: Faults that only the outputs of both hosts together show.
+TWIN_FAULTS = [
+    Fault(
+        "the GPUs of one host twice",
+        lambda files: {Q: files["gpu-001/nvidia-smi-q.txt"]},
+        unmeasured(*OF_GPUS),
+        "is in outputs of gpu-[001-002]",
+    ),
+    Fault(
+        "the ports of one host twice",
+        lambda files: {"gpu-002/ibstat.txt": files["gpu-001/ibstat.txt"]},
+        unmeasured("ib-links", "ib-rate"),
+        "is in outputs of gpu-[001-002]",
+    ),
+    Fault(
+        "one host is a copy of the other",
+        lambda files: {
+            name: files[name.replace("gpu-002", "gpu-001")] for name in files if name.startswith("gpu-002/")
+        },
+        unmeasured(*OF_GPUS, "nvlink", *OF_KERNEL, "ib-links", "ib-rate", "in-node"),
+        "is in outputs of gpu-[001-002]",
+    ),
+]
 SERVICE_FAULTS = [
     Fault(
         "requests fail",
@@ -541,7 +564,7 @@ def test_healthy_outputs_meet_every_claim(tmp_path):
     assert {v.outcome for v in verdicts.values()} == {MET}, {v.id: v.reason for v in verdicts.values()}
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, *SERVICE_FAULTS], ids=str)
+@pytest.mark.parametrize("fault", [*FAULTS, *SERVICE_FAULTS, *TWIN_FAULTS], ids=str)
 def test_each_fault_gives_the_verdict_that_a_person_would(tmp_path, fault):
     written(tmp_path, fault, whole=False)
     verdicts = judge(tmp_path)
