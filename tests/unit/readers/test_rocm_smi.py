@@ -178,3 +178,28 @@ def test_amd_smi_csv_is_read_by_its_header():
     assert amounts(run, "power", "W") == [142]
     assert amounts(run, "memory_used", "MiB") == [283]
     assert run.rejected == 1
+
+
+def test_the_concise_table_is_known_without_its_banner_and_says_that_it_lacks_one():
+    head = "Device  Node  IDs  Temp  Power  Partitions  SCLK  MCLK  Fan  Perf  PwrCap  VRAM%  GPU%"
+    text = (
+        f"{head}\n"
+        "              (DID,     GUID)  (Junction)  (Socket)  (Mem, Compute, ID)\n"
+        "0       2     0x75a0,   24959  61.0°C  300.0W  NPS2, DPX, 0  2203Mhz  1900Mhz  0%  auto  1000.0W  3%  7%\n"
+        "1       3     0x75a0,   20862  N/A     N/A     N/A, N/A, 1   N/A      N/A      0%  n/a   N/A      3%  N/A\n"
+    )
+    transcript = read_output([text.encode()])
+    assert transcript.kind == "rocm-smi"
+    (run,) = transcript.runs
+    assert run.missing == ("beginning of the log",)
+    assert values(run, "memory_partition", gpu="0") == ["NPS2"]
+    assert str(values(run, "power", gpu="0")[0]) == "300 W"
+    assert isinstance(values(run, "power", gpu="1")[0], NoValue)
+
+
+def test_the_driver_of_the_text_is_kept():
+    bar = "=" * 20
+    text = f"{bar} ROCm System Management Interface {bar}\nDriver version: 6.3.6\n"
+    text += "GPU[0] : Temperature (Sensor edge) (C): 50.0\n"
+    (run,) = read_output([text.encode()]).runs
+    assert run.condition("driver") == "6.3.6"

@@ -25,6 +25,7 @@ _MONITOR: Final = re.compile(
     r"^[ \t]*(?:TIMESTAMP[ \t]+)?GPU[ \t]+(?:XCP[ \t]+)?(?:POWER|PWR|VRAM_USED|GPU_TEMP)\b", re.MULTILINE
 )
 _KEYED: Final = re.compile(r"^[ \t]*GPU\[\d+\]\s*: ", re.MULTILINE)
+_CONCISE: Final = re.compile(r"^[ \t]*(?:GPU|Device)[ \t][^\n]{0,200}\bTemp\b[^\n]{1,200}\bVRAM%", re.MULTILINE)
 _ROCM_CSV: Final = re.compile(r"^[ \t]*device,[^\n]{1,16000}\n[ \t]*(?:card\d+|system),", re.MULTILINE | re.I)
 _AMD_CSV: Final = re.compile(
     r"^(?:timestamp,)?gpu,(?:gpu_bdf|xcp|power_usage|market_name|gfx_activity|vendor_id|bdf)\b", re.MULTILINE
@@ -42,7 +43,7 @@ def recognise(head: Head) -> int:
         return 86 if _AMD_JSON.search(text) and _AMD_KEY.search(text) else 0
     if "LINK TYPE TABLE:" in text or "AMDSMI Tool:" in text or _AMD_TEXT.search(text) or _MONITOR.search(text):
         return 92
-    return 88 if _KEYED.search(text) or _ROCM_CSV.search(text) or _AMD_CSV.search(text) else 0
+    return 88 if any(form.search(text) for form in (_KEYED, _CONCISE, _ROCM_CSV, _AMD_CSV)) else 0
 
 
 def read(source: Source) -> Sequence[Run]:
@@ -79,7 +80,7 @@ def _read_lines(lines: list[Line], node: str) -> list[Run]:
         return read_rocm_csv(lines, node)
     if _AMD_CSV.search(text):
         return read_amd_csv(lines, node)
-    rocm = "ROCm System" in text or "End of ROCm" in text or _KEYED.search(text)
+    rocm = "ROCm System" in text or "End of ROCm" in text or _KEYED.search(text) or _CONCISE.search(text)
     return read_rocm_text(lines, node) if rocm else read_amd_text(lines, node)
 
 

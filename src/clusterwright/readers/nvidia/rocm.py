@@ -36,6 +36,7 @@ _PAIR_NAMES: Final = {
 }
 _TITLE: Final = re.compile(r"={3,} ?(?P<title>[^=]{1,80}?) ?={3,}")
 _KEY: Final = re.compile(r"GPU\[(?P<gpu>\d{1,4})\]\s*:\s*(?P<rest>\S.*)")
+_DRIVER: Final = re.compile(r"Driver version:\s*(?P<version>\d[\w.-]{0,40})\s*")
 _TOOL: Final = "rocm-smi"
 
 
@@ -158,6 +159,8 @@ class _Text:
             self._observe_matrix(title, matrix)
         if self._ends[0] and not self._ends[1]:
             builder.missing("end of the log")
+        elif not self._ends[0]:
+            builder.missing("beginning of the log")
         say_faults(builder)
         return builder.build()
 
@@ -168,6 +171,8 @@ class _Text:
             self._begin(title["title"].strip() if title else "")
         elif (keyed := _KEY.fullmatch(text)) is not None:
             self._take_keyed(keyed, line)
+        elif (driver := _DRIVER.fullmatch(text)) is not None:
+            self._builder.condition("driver", driver["version"])
         elif (matrix := header_of(line)) is not None and "CPU Affinity" not in text:
             self._matrix = matrix
             self._matrices.append((self._title, matrix))
@@ -252,7 +257,10 @@ class _Text:
             elif name == "Perf":
                 observe("performance_state", as_text(text), subject, line)
             elif name == "Partitions":
-                observe("compute_partition", as_text(text.split(",")[1] if text.count(",") else text), subject, line)
+                parts = text.split(",")
+                observe("compute_partition", as_text(parts[1] if len(parts) > 1 else text), subject, line)
+                if len(parts) > 1:
+                    observe("memory_partition", as_text(parts[0]), subject, line)
 
     def _take_ras(self, words: list[str], line: Line) -> None:
         if len(words) != 4:
