@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,13 @@ from typing import Any, Final
 from clusterwright.files.bundles import MANIFEST, RECORDS, SIGNATURE, BundleWriter
 from clusterwright.files.signing import create_key, fingerprint, load_private_key, public_bytes, public_pem
 from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.hostlists import HostlistError, expand
 from clusterwright.lib.identifiers import Redactor
 from clusterwright.lib.lines import withhold_lines
+from clusterwright.model.observations import Transcript
 from clusterwright.model.records import Record, record_values, redact
 from clusterwright.ports.evidence import EvidenceStore
+from clusterwright.readers.reading import read_output
 
 FORMAT: Final = "clusterwright-evidence-bundle"
 VERSION: Final = 1
@@ -23,6 +27,13 @@ VERSION: Final = 1
 PURPOSE: Final = f"{FORMAT} {VERSION}\n".encode()
 #: Fields of which the value would let a guess at a withheld name be checked, as digests of short texts do.
 _CHECKABLE: Final = ("/.digest", "/.line_secret", "/.raw_digest")
+#: kind of identifier → keys under which records and readers name it.
+_NAMING: Final = {
+    "host": ("node", "nodes", "host", "hosts", "hostname", "server", "client", "peer", "nodelist", "node_list"),
+    "user": ("user", "users", "username", "user_name", "account_user", "by", "owner"),
+    "serial": ("serial", "serial_number", "board_serial", "asic_serial", "gpu_serial", "chassis_serial"),
+}
+_MOST_HOSTS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,7 @@ def export_bundle(
     records = list(store.records())
     if not records:
         raise InvalidInput("there is no evidence to export; cw evidence add adds some")
-    redactor = Redactor(_hosts(records)) if redacted else None
+    redactor = Redactor(_words(store, records)) if redacted else None
     writer = BundleWriter(path)
     try:
         left_out = sum(_add_raw(writer, store, record, redactor) for record in records)
@@ -132,6 +143,8 @@ def _redact(record: Record, redactor: Redactor) -> Record:
             return "withheld"
         if place == "/.by":
             return "a person"
+        if place.startswith("/.raw/") and place.endswith("/.name"):
+            return "an output"
         if not isinstance(value, str):
             return None
         shown = redactor(value)
@@ -140,22 +153,62 @@ def _redact(record: Record, redactor: Redactor) -> Record:
     return redact(record, stand_in)
 
 
-def _hosts(records: Iterable[Record]) -> set[str]:
-    return {name for record in records for name in _names_in(record.content)}
+def _words(store: EvidenceStore, records: Iterable[Record]) -> dict[str, set[str]]:
+    """Hosts, users and serials that records and their raw outputs name, by kind."""
+    words: dict[str, set[str]] = {kind: set() for kind in _NAMING}
+    for record in records:
+        content = record.content
+        words["host"] |= set(content["evidence"].get("nodes", ()))
+        words["user"].add(str(content.get("by", "")))
+        for key, value in _pairs_in(content["evidence"]):
+            _note(words, key, value)
+        for raw in content.get("raw", ()):
+            if raw["line_root"]:
+                for key, value in _pairs_of(read_output(store.raw(raw["digest"]), kind=content.get("kind", ""))):
+                    _note(words, key, value)
+    return words
 
 
-def _names_in(value: Any) -> Iterator[str]:
-    """Host names of a record: whatever stands under `nodes`, and values of the key `node`."""
+def _note(words: dict[str, set[str]], key: str, value: str) -> None:
+    for kind, names in _NAMING.items():
+        if key in names or key.endswith("_" + kind):
+            parts = [part for part in re.split(r"[,\s]+(?![^\[]*\])", value) if part]
+            for part in parts if kind == "host" else [value]:
+                words[kind] |= set(_expanded(part)) if kind == "host" else {part}
+
+
+def _expanded(text: str) -> tuple[str, ...]:
+    try:
+        found = expand(text)
+    except HostlistError:
+        return (text,)
+    return found[:_MOST_HOSTS]
+
+
+def _pairs_in(value: Any) -> Iterator[tuple[str, str]]:
+    """(key, text) of every labelled text in a record's evidence."""
     if isinstance(value, dict):
         for key, item in value.items():
-            if key == "nodes" and isinstance(item, list):
-                yield from (name for name in item if isinstance(name, str))
-            elif key in ("node", "host", "hostname") and isinstance(item, str):
-                yield item
+            if isinstance(item, str):
+                yield key, item
+            elif isinstance(item, list) and key == "nodes":
+                yield from ((key, name) for name in item if isinstance(name, str))
             else:
-                yield from _names_in(item)
+                yield from _pairs_in(item)
     elif isinstance(value, list):
-        if len(value) == 2 and value[0] in ("node", "host", "hostname") and isinstance(value[1], str):
-            yield value[1]
+        if len(value) == 2 and all(isinstance(part, str) for part in value):
+            yield value[0], value[1]
         for item in value:
-            yield from _names_in(item)
+            yield from _pairs_in(item)
+
+
+def _pairs_of(transcript: Transcript) -> Iterator[tuple[str, str]]:
+    """(key, text) of everything that a reader labelled in an output."""
+    for run in transcript.runs:
+        for key, value in run.conditions:
+            if isinstance(value, str):
+                yield key, value
+        for observation in run.observations:
+            yield from observation.subject
+            if isinstance(observation.value, str):
+                yield observation.name, observation.value

@@ -8,14 +8,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from clusterwright.app.bundling import FORMAT, PURPOSE, VERSION
 from clusterwright.files.bundles import MANIFEST, RECORDS, SIGNATURE, BundleReader
 from clusterwright.files.signing import fingerprint, load_public_key, signature_fits
-from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.lib.lines import root_of_withheld
 from clusterwright.model.records import Record, find_faults, parse_record
+
+#: Digits of an id by which a record may be named.
+_FEWEST_DIGITS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +54,31 @@ def verify_bundle(path: Path, keys: Sequence[Path] = (), *, head: str = "") -> V
         head: id of a record that must be in the chain, from an earlier bundle; "" when none is known.
 
     Raises:
-        InvalidInput: when it is no bundle at all, or a key cannot be read.
+        InvalidInput: when nothing is there, a key cannot be read, or `head` is no id.
     """
     known = {load_public_key(key) for key in keys}
-    bundle = BundleReader(path)
+    wanted = head.removeprefix("sha256:").lower()
+    if head and (len(wanted) < _FEWEST_DIGITS or not all(c in "0123456789abcdef" for c in wanted)):
+        raise InvalidInput(f"'{head[:80]}' is no id of a record; give {_FEWEST_DIGITS} of its hex digits or more")
+    if not path.exists():
+        raise InvalidInput(Problem(Place(str(path)), "", "no such file or directory"))
     try:
-        return _verify(bundle, known, head)
-    finally:
-        bundle.close()
+        bundle = BundleReader(path)
+        try:
+            return _verify(bundle, known, wanted)
+        finally:
+            bundle.close()
+    except InvalidInput as error:
+        return Verified(tuple(problem.message for problem in error.problems))
+
+
+def is_private(key: Path) -> bool:
+    """Whether a file holds a private key, which nobody but its owner should have."""
+    try:
+        with key.open("rb") as stream:
+            return b"PRIVATE KEY" in stream.read(4096)
+    except OSError:
+        return False
 
 
 def open_records(path: Path, keys: Sequence[Path] = ()) -> tuple[Record, ...]:
@@ -89,8 +109,8 @@ def _verify(bundle: BundleReader, known: set[bytes], head: str) -> Verified:
         faults += find_faults(records, head=str(manifest.get("head", "")))
         if len(records) != manifest.get("count"):
             faults.append(f"holds {len(records)} records, the manifest says {manifest.get('count')}")
-        if head and head not in {record.id for record in records}:
-            faults.append(f"record {head[:19]}… of an earlier bundle is not in this chain: it was rewritten or cut")
+        if head and not any(record.id.removeprefix("sha256:").startswith(head) for record in records):
+            faults.append(f"record {head[:12]}… of an earlier bundle is not in this chain: it was rewritten or cut")
     raw_faults, lines, left_out = _check_raw(bundle, records) if not record_faults else ([], 0, 0)
     faults += raw_faults
     if not raw_faults and left_out != manifest.get("left_out"):
@@ -135,12 +155,15 @@ def _check_members(bundle: BundleReader, manifest: dict[str, Any]) -> list[str]:
             faults.append(f"{name} is missing")
             continue
         digest, size = hashlib.sha256(), 0
+        if not isinstance(said, dict) or said.get("bytes") != bundle.size(name):
+            faults.append(f"{name} was altered: its size is another")
+            continue
         for piece in bundle.stream(name):
             digest.update(piece)
             size += len(piece)
         found = {"digest": f"sha256:{digest.hexdigest()}", "bytes": size}
         if found != said or (name.startswith("raw/") and found["digest"] != f"sha256:{name[4:]}"):
-            faults.append(f"{name} was altered: its digest or size is another")
+            faults.append(f"{name} was altered: its digest is another")
     return faults
 
 
@@ -193,7 +216,9 @@ def _check_raw(bundle: BundleReader, records: list[Record]) -> tuple[list[str], 
 def _load(body: bytes, name: str) -> dict[str, Any]:
     try:
         value = json.loads(body)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise InvalidInput(f"{name} cannot be read: nested too deeply") from None
+    except ValueError as error:
         raise InvalidInput(f"{name} cannot be read: {error}") from None
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} cannot be read: not an object")

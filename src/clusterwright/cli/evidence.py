@@ -255,10 +255,13 @@ def verify(
     """
     if bundle is None:
         faults = verify_store(store)
+        wanted = head.removeprefix("sha256:").lower()
+        if head and (len(wanted) < 8 or not all(c in "0123456789abcdef" for c in wanted)):
+            raise InvalidInput(f"'{head[:80]}' is no id of a record; give 8 of its hex digits or more")
         values: dict[str, Any] = {"store": str(store_path(store)), "faults": faults}
         records = load_records(store_path(store)) if not faults else ()
-        if head and not faults and head not in {r.id for r in records}:
-            faults.append(f"record {head[:19]}… is not in the chain: it was rewritten or cut")
+        if head and not faults and not any(r.id.removeprefix("sha256:").startswith(wanted) for r in records):
+            faults.append(f"record {wanted[:12]}… is not in the chain: it was rewritten or cut")
         if output is Format.json:
             say_json(values)
         else:
@@ -269,8 +272,11 @@ def verify(
     from clusterwright.app.extras import require_evidence
 
     require_evidence()
-    from clusterwright.app.verifying import verify_bundle
+    from clusterwright.app.verifying import is_private, verify_bundle
 
+    for key in keys or ():
+        if is_private(key):
+            note(f"{key} is a private key: those who verify need the public one, which cw evidence export prints")
     found = verify_bundle(bundle, keys or (), head=head)
     faults = list(found.faults)
     if keys and not found.known:

@@ -31,7 +31,8 @@ _MEMBER: Final = re.compile(r"manifest\.json|signature\.json|records\.jsonl|raw/
 _PIECE: Final = 1024 * 1024
 
 
-_FORM: Final = tarfile.USTAR_FORMAT
+#: GNU tar, whose sizes have no bound.
+_FORM: Final = tarfile.GNU_FORMAT
 
 
 def _header(name: str, size: int) -> tarfile.TarInfo:
@@ -157,6 +158,10 @@ class BundleReader:
                 raise self._fault(f"{name} is larger than {most // 2**20} MiB")
         return bytes(held)
 
+    def size(self, name: str) -> int:
+        """Bytes of a member."""
+        return self._infos[name].size if self._archive is not None else (self._path / name).stat().st_size
+
     def close(self) -> None:
         """Release the file."""
         if self._archive is not None:
@@ -177,6 +182,8 @@ class BundleReader:
                 if path.is_symlink():
                     raise self._fault(f"holds a link, {name!r}")
             for name in files:
+                if not (Path(folder) / name).is_file():
+                    raise self._fault(f"holds {name!r}, which is no regular file")
                 names.add((Path(folder) / name).relative_to(self._path).as_posix())
         return names
 
@@ -187,9 +194,7 @@ class BundleReader:
                 if not info.isreg() or info.name in self._infos:
                     raise self._fault(f"holds {info.name[:80]!r} twice, or as something other than a file")
                 self._infos[info.name] = info
-        except FileNotFoundError:
-            raise self._fault("no such file or directory") from None
-        except (OSError, tarfile.TarError, EOFError) as error:
+        except (OSError, tarfile.TarError, EOFError, ValueError) as error:
             raise self._fault(f"is no bundle: {error}") from None
         self._check_form()
         return set(self._infos)

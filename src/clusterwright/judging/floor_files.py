@@ -99,8 +99,12 @@ def _value(value: Any, place: Place, field: str) -> Quantity | float:
 
 
 def _system(fields: Mapping[str, Any], place: Place, catalogue: Catalogue) -> System | str:
-    shape = catalogue.shape(str(fields["shape"]), place) if "shape" in fields else None
-    gpu = _gpu(fields, shape, place, catalogue)
+    try:
+        shape = catalogue.shape(str(fields["shape"])) if "shape" in fields else None
+        gpu = _gpu(fields, shape, catalogue)
+    except InvalidInput as error:  # the other rows of the table can be judged all the same
+        first = error.problems[0]
+        return f"{first.message} ({first.hint})"
     if gpu is None:
         return "neither GPU nor node shape is named"
     nodes = _count(fields, "nodes", place) or 1
@@ -121,9 +125,9 @@ def _system(fields: Mapping[str, Any], place: Place, catalogue: Catalogue) -> Sy
     )
 
 
-def _gpu(fields: Mapping[str, Any], shape: NodeShape | None, place: Place, catalogue: Catalogue) -> Gpu | None:
+def _gpu(fields: Mapping[str, Any], shape: NodeShape | None, catalogue: Catalogue) -> Gpu | None:
     name = fields.get("gpu") or (shape.gpu if shape else None)
-    return None if name is None else catalogue.gpu(str(name), place)
+    return None if name is None else catalogue.gpu(str(name))
 
 
 def _nic_rate(fields: Mapping[str, Any], shape: NodeShape | None, per_node: int, place: Place) -> float | None:

@@ -168,7 +168,12 @@ def _against(floor: Floor, busbw: float, ceiling: Ceiling) -> Iterator[Remark]:
             f"{floor.name} asks {busbw:.4g} GB/s busbw; {what} is bound by {ceiling.bound:.4g}{best}",
             "lower it below the bound; the best published result of the same hardware is a good guide",
         )  # fmt: skip
-    elif busbw <= 0 or busbw < VACUOUS * ceiling.expected:
+    elif busbw <= 0:
+        yield Remark(
+            "floor-vacuous", Severity.ERROR, f"{floor.name} asks {busbw:.4g} GB/s busbw, which everything meets",
+            "ask what healthy hardware reaches",
+        )  # fmt: skip
+    elif busbw < VACUOUS * ceiling.expected:
         yield Remark(
             "floor-vacuous", Severity.ERROR,
             f"{floor.name} asks {busbw:.4g} GB/s busbw; {what} reaches {ceiling.expected:.4g} when healthy{best}",

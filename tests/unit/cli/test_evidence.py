@@ -130,7 +130,7 @@ def test_a_store_that_was_altered_is_not_used(here):
         ("add", "missing.log"),
         ("add", "-"),
         ("export", "run-1.log"),
-        ("verify", "run-1.log"),
+        ("verify", "run-1.log", "--head", "xyz"),
         ("verify", "missing"),
         ("list", "run-1.log"),
         ("list", "--store", "nowhere"),
@@ -141,3 +141,56 @@ def test_wrong_input_is_refused_with_a_reason(here, arguments):
     result = run(*arguments)
     assert isinstance(result.exception, InvalidInput), result.output
     assert str(result.exception)
+
+
+SQUEUE = """\
+             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)
+               101      h100    train jsmithee  R    1:00:00      2 secretnode[01-02]
+               102      h100    infer mmustero PD       0:00      1 (Resources)
+"""
+CSV = """\
+index, name, serial, uuid
+0, NVIDIA H100 80GB HBM3, 1650099999123, GPU-11111111-2222-3333-4444-555555555555
+"""
+XML = """\
+<?xml version="1.0" ?>
+<nvidia_smi_log><driver_version>580.65.06</driver_version><attached_gpus>1</attached_gpus>
+<gpu id="00000000:18:00.0"><product_name>NVIDIA H100</product_name>
+<serial>1650099999777</serial></gpu></nvidia_smi_log>
+"""
+
+
+def test_redaction_finds_what_readers_name_also_in_file_names(here):
+    (here / "secretnode01-nccl.log").write_text(output(46.0).replace("gpu-001", "secretnode01"))
+    (here / "queue.txt").write_text(SQUEUE)
+    (here / "gpus.csv").write_text(CSV)
+    (here / "gpus.xml").write_text(XML)
+    run("add", "secretnode01-nccl.log", "queue.txt", "gpus.csv", "gpus.xml", "--by", "ann.admin")
+    run("export", "b", "--redact")
+    secrets = (b"secretnode", b"jsmithee", b"mmustero", b"1650099999123", b"1650099999777", b"GPU-1111", b"ann.admin")
+    for member in (p for p in (here / "b").rglob("*") if p.is_file()):
+        found = [s for s in secrets if s in member.read_bytes()]
+        assert found == [] or member.name == "manifest.json", (member, found)
+    assert run("verify", "b").exit_code == 3
+
+
+def test_what_is_no_bundle_any_more_does_not_verify(here):
+    run("add", "run-1.log")
+    run("export", "b.tar")
+    run("export", "b")
+    whole = (here / "b.tar").read_bytes()
+    (here / "b.tar").write_bytes(whole + b"junk")
+    assert run("verify", "b.tar").exit_code == 1
+    (here / "b.tar").write_bytes(whole[:700])
+    assert run("verify", "b.tar").exit_code == 1
+    os.mkfifo(here / "b" / "raw" / ("a" * 64))
+    assert run("verify", "b").exit_code == 1
+
+
+def test_a_record_may_be_named_by_the_beginning_of_its_id(here):
+    run("add", "run-1.log")
+    done = json.loads(run("export", "b.tar", "--format", "json").stdout)
+    short = done["head"].removeprefix("sha256:")[:12]
+    assert run("verify", "b.tar", "--head", short).exit_code == 3
+    assert run("verify", "--head", short).exit_code == 0
+    assert run("verify", "--head", "0" * 12).exit_code == 1
