@@ -57,10 +57,16 @@ _Names = dict[str, str]
 
 
 def _short_names(outputs: Sequence[JudgedOutput]) -> _Names:
-    """path → its last part where that is unique, else the whole path."""
-    last = {o.path: o.path.rstrip("/").rpartition("/")[2] for o in outputs}
-    counts = Counter(last.values())
-    return {path: name if counts[name] == 1 else path for path, name in last.items()}
+    """path → as many of its last parts as tell it from all others."""
+    parts = {o.path: o.path.rstrip("/").split("/") for o in outputs}
+    names: _Names = {}
+    length = 0
+    while len(names) < len(parts):
+        length += 1
+        ends = {path: "/".join(split[-length:]) for path, split in parts.items()}
+        counts = Counter(ends.values())
+        names |= {p: end for p, end in ends.items() if p not in names and (counts[end] == 1 or length >= len(parts[p]))}
+    return names
 
 
 class _Page:
