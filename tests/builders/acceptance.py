@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from clusterwright.app.accepting import AcceptanceRequest, Planned, derive, plan_acceptance
@@ -57,13 +58,19 @@ def a_run(test="gpu-inventory", unit="gpu-001", nodes=("gpu-001",), seconds=60.0
 def returned(run: RunRecord, *texts: str, problem="", image="", kind="") -> ReturnedRun:
     """A run that came back with these outputs."""
     outputs = tuple(
-        RunOutput(run, f"{run.test}/{run.unit}/stdout.txt", read_output([t.encode()], kind=kind), f"sha256:{n}", image)
+        RunOutput(
+            run,
+            f"{run.test}/{run.unit}/{run.attempt}-{n}.txt",
+            read_output([t.encode()], kind=kind),
+            f"sha256:{sha256(t.encode()).hexdigest()}",
+            image,
+        )
         for n, t in enumerate(texts)
     )
     return ReturnedRun(run, outputs, problem)
 
 
-def nccl_output(busbw=480.0, size=17179869184, ranks=8, wrong="0", operation="all_reduce") -> str:
+def nccl_output(busbw=480.0, size=17179869184, ranks=8, wrong="0", host="gpu-001", gpu="NVIDIA H100 80GB HBM3") -> str:
     """What nccl-tests prints for one size, on one node of `ranks` GPUs."""
     lines = [
         f"# nThread 1 nGpus {ranks} minBytes {size} maxBytes {size} step: 2(factor) "
@@ -72,7 +79,7 @@ def nccl_output(busbw=480.0, size=17179869184, ranks=8, wrong="0", operation="al
         "# Using devices",
     ]
     lines += [
-        f"#  Rank {r:2d} Group  0 Pid   1000 on    gpu-001 device {r:2d} [0000:{r + 16:02x}:00] NVIDIA H100 80GB HBM3"
+        f"#  Rank {r:2d} Group  0 Pid   1000 on {host:>10} device {r:2d} [0000:{r + 16:02x}:00] {gpu}"
         for r in range(ranks)
     ]
     lines += [

@@ -19,6 +19,7 @@ from clusterwright.judging.acceptance_evidence import RunOutput
 from clusterwright.judging.acceptance_plans import AcceptancePlan
 from clusterwright.judging.acceptance_pods import PodState, parse_pod
 from clusterwright.judging.acceptance_runs import RunRecord, parse_run
+from clusterwright.judging.acceptance_sites import pool_facts
 from clusterwright.judging.acceptance_verdicts import (
     Findings,
     Imported,
@@ -85,12 +86,12 @@ def import_acceptance(request: ImportRequest, *, now: datetime | None = None) ->
         remarks.append("there is no manifest, so nothing shows whether files were lost or altered on the way")
     pods = _pods(root)
     returned, used = _returned(root, digests, pods, remarks)
-    findings = gather_findings(plan, returned)
+    catalogue = load_catalogue(request.catalogues)
+    findings = gather_findings(plan, returned, pool_facts(document.architecture, catalogue))
     rest = [n for n in names if n not in used and Path(n).name not in _OURS and not n.startswith("pods/")]
     others, evidence = _others(root, rest, document, request)
     remarks += _dead_pods(pods, plan, findings)
     now = now or datetime.now(UTC)
-    catalogue = load_catalogue(request.catalogues)
     everything = (*findings.evidence, *evidence)
     verdicts, coverage = judge_document(document, plan_architecture(document, catalogue), (), everything, now=now)
     commands = {t.id: f"sh {_starter(exported)} {t.id}" for t in plan.tests}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from clusterwright.judging.acceptance_loads import Load, why_log_leaves_gaps
 from clusterwright.judging.acceptance_plans import PlannedTest
 from clusterwright.judging.acceptance_runs import RunRecord
 from clusterwright.judging.deriving import Derivation, derive
@@ -32,17 +33,21 @@ class RunOutput:
 
 
 def evidence_of(
-    output: RunOutput, test: PlannedTest, nodes: Sequence[str], *, observed_s: float | None = None
+    output: RunOutput, test: PlannedTest, nodes: Sequence[str], *, load: Load | None = None, lost: str = ""
 ) -> Evidence:
     """The evidence of one output.
 
     Args:
         nodes: hosts that the run was planned on.
-        observed_s: seconds of load before a log was taken, None when none was planned: a log of quiet days says
-            nothing about hours of load.
+        load: before a log was taken, None when none was planned: a log of quiet days says nothing about hours of load.
+        lost: what of the whole run did not come back, "" for nothing; keeps the values from passing, not from failing.
     """
     derivation = derive(output.transcript, nodes=nodes, workload=test.workload)
-    readings = [_completed(r, output.image, observed_s) for r in derivation.readings]
+    gaps = why_log_leaves_gaps(output, load) if load is not None and load.seconds else ""
+    readings = [_completed(r, output.image, load, gaps) for r in derivation.readings]
+    if lost:
+        spoiled = dict.fromkeys((*(r.metric for r in readings), *test.kind.proves))
+        readings += [Reading(m, None, (), tuple(nodes), f"incomplete: {lost}") for m in spoiled]
     if why := output.run.failed:
         spoiled = dict.fromkeys((*(r.metric for r in readings), *(m for m in test.kind.proves)))
         hosts = tuple(nodes)
@@ -50,13 +55,19 @@ def evidence_of(
     return _record(output, test, replace(derivation, readings=tuple(readings)), nodes)
 
 
-def _completed(reading: Reading, image: str, observed_s: float | None) -> Reading:
-    """The reading with conditions that the output does not print and the engine or the order of tests tells."""
+def _completed(reading: Reading, image: str, load: Load | None, gaps: str) -> Reading:
+    """The reading with conditions that the output does not print and the engine or the order of tests tells.
+
+    Args:
+        gaps: why silence says nothing; what was seen counts all the same.
+    """
     said = dict(reading.conditions)
     if image:
         said.setdefault("image", image)
-    if observed_s is not None:
-        said["duration"] = f"{observed_s:.0f} s"
+    if load is not None:
+        said["duration"] = f"{load.seconds:.0f} s"
+    if gaps and not reading.value:
+        return replace(reading, value=None, conditions=tuple(said.items()), unreadable=reading.unreadable or gaps)
     return replace(reading, conditions=tuple(said.items()))
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
+from clusterwright.judging.acceptance_contradictions import (
+    find_copies,
+    why_output_contradicts,
+    why_record_contradicts,
+)
 from clusterwright.judging.acceptance_evidence import (
     ControlResult,
     RunOutput,
@@ -13,8 +19,11 @@ from clusterwright.judging.acceptance_evidence import (
     evidence_of,
     image_evidence,
 )
+from clusterwright.judging.acceptance_loads import Load, load_of
 from clusterwright.judging.acceptance_plans import AcceptancePlan, Group, PlannedTest
+from clusterwright.judging.acceptance_rails import of_the_network, why_rails_missing
 from clusterwright.judging.acceptance_runs import RunRecord, State, UnitResult, describe_results
+from clusterwright.judging.acceptance_sites import PoolFacts
 from clusterwright.judging.combining import combine
 from clusterwright.judging.verdicts import exit_code
 from clusterwright.lib.hostlists import fold
@@ -83,32 +92,37 @@ class Imported:
         return 3 if code == 0 and any(c.held is False for c in self.findings.controls) else code
 
 
-def gather_findings(plan: AcceptancePlan, returned: Sequence[ReturnedRun]) -> Findings:
-    """Evidence of everything that came back, and what did not."""
+def gather_findings(plan: AcceptancePlan, returned: Sequence[ReturnedRun], pools: Sequence[PoolFacts] = ()) -> Findings:
+    """Evidence of everything that came back, and what did not.
+
+    Args:
+        pools: of the file; without them neither rails nor GPU products are compared with what it declares.
+    """
+    facts = {p.name: p for p in pools}
     by_unit: dict[tuple[str, str], list[ReturnedRun]] = {}
-    for run in returned:
+    for run in examine_runs(plan, returned, facts):
         if run.run.role in ("", "client"):
             by_unit.setdefault((run.run.test, run.run.unit), []).append(run)
     evidence: dict[str, list[Evidence]] = {t.id: [] for t in plan.tests}
     units: list[UnitResult] = []
     loads = _loads(plan, by_unit)
     for test in plan.tests:
-        outputs: dict[Group, RunOutput] = {}
-        last_of: list[Evidence] = []
+        attempts: dict[int, dict[Group, RunOutput]] = {}
+        parts: list[Evidence] = []
         for unit, nodes in test.units:
             runs = sorted(by_unit.pop((test.id, unit), []), key=lambda r: r.run.attempt)
             units.append(_unit_result(test, unit, nodes, runs))
             for run in runs:
-                found = _evidence(test, nodes, run, loads.get((test.kind.follows, nodes)))
+                found = _evidence(test, nodes, run, loads.get((test.kind.follows, nodes)), facts.get(test.pool))
                 evidence[test.id] += found
-                last_of += found if run is runs[-1] else []
-            if runs and runs[-1].outputs and not runs[-1].problem and not runs[-1].run.lacking:
-                outputs[nodes] = runs[-1].outputs[0]
+                parts += found
+                if run.outputs and not run.problem and not run.run.lacking:
+                    attempts.setdefault(run.run.attempt, {})[nodes] = run.outputs[0]
         if test.kind.launch == "ranks":
-            whole = combine_ranks(outputs, test)
-            evidence[test.id] += [whole] if whole is not None else []
+            jobs = (combine_ranks(outputs, test) for outputs in attempts.values())
+            evidence[test.id] += [job for job in jobs if job is not None]
         elif test.kind.runs == "together":
-            evidence[test.id] += combine(last_of)[len(last_of) :]
+            evidence[test.id] += combine(parts)[len(parts) :]
     controls = tuple(
         _with_reason(compare_control(t, evidence[t.id], evidence[t.control_of]), units)
         for t in plan.tests
@@ -117,6 +131,30 @@ def gather_findings(plan: AcceptancePlan, returned: Sequence[ReturnedRun]) -> Fi
     claimed = [e for t in plan.tests if not t.control_of for e in evidence[t.id]]
     strange = tuple(f"{test} on {unit}" for test, unit in by_unit)
     return Findings(tuple(claimed), tuple(units), controls, strange)
+
+
+def examine_runs(
+    plan: AcceptancePlan, returned: Sequence[ReturnedRun], pools: Mapping[str, PoolFacts]
+) -> list[ReturnedRun]:
+    """The runs, each with what speaks against it: nothing that contradicts its record or the file counts."""
+    declared = tuple(dict.fromkeys(n for t in plan.tests for n in t.nodes))
+    nodes_of = {(t.id, unit): (t, nodes) for t in plan.tests for unit, nodes in t.units}
+    ordered = sorted(returned, key=lambda r: (r.run.started, r.run.attempt))
+    seen = [(r, nodes_of.get((r.run.test, r.run.unit))) for r in ordered if r.run.role in ("", "client")]
+    copies = find_copies((known[1], o) for r, known in seen if known and not r.problem for o in r.outputs)
+
+    def problem(run: ReturnedRun) -> str:
+        known = nodes_of.get((run.run.test, run.run.unit))
+        if run.problem or known is None:
+            return run.problem
+        test, nodes = known
+        reasons = [why_record_contradicts(test, nodes, run.run)]
+        for o in run.outputs:
+            reasons.append(why_output_contradicts(o, nodes, declared, pools.get(test.pool)))
+            reasons.append(copies.get(o.path, ""))
+        return next(filter(None, reasons), "")
+
+    return [replace(run, problem=problem(run)) for run in returned]
 
 
 def _with_reason(control: ControlResult, units: Sequence[UnitResult]) -> ControlResult:
@@ -129,20 +167,19 @@ def _with_reason(control: ControlResult, units: Sequence[UnitResult]) -> Control
 
 def _loads(
     plan: AcceptancePlan, by_unit: Mapping[tuple[str, str], Sequence[ReturnedRun]]
-) -> dict[tuple[str, Group], float]:
-    """(kind of test, nodes) → seconds of load that a run of it put on them to its end; 0 when none did."""
+) -> dict[tuple[str, Group], Load]:
+    """(kind of test, nodes) → the longest load that a run of it put on them to its end."""
+    none = Load(datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC), "it did not report")
     return {
-        (test.kind.name, nodes): max((_lasted(r) for r in by_unit.get((test.id, unit), ())), default=0.0)
+        (test.kind.name, nodes): max(
+            (load_of(r.run, r.outputs, r.problem, test) for r in by_unit.get((test.id, unit), ())),
+            key=lambda load: load.seconds,
+            default=none,
+        )
         for test in plan.tests
         if test.kind.sustained
         for unit, nodes in test.units
     }
-
-
-def _lasted(returned: ReturnedRun) -> float:
-    run = returned.run
-    whole = run.exit_code is not None and not run.failed
-    return (run.ended - run.started).total_seconds() if whole else 0.0
 
 
 def _unit_result(test: PlannedTest, unit: str, nodes: Group, runs: Sequence[ReturnedRun]) -> UnitResult:
@@ -165,11 +202,17 @@ def _unit_result(test: PlannedTest, unit: str, nodes: Group, runs: Sequence[Retu
     return UnitResult(test.id, unit, nodes, State.READ, "", count)
 
 
-def _evidence(test: PlannedTest, nodes: Group, run: ReturnedRun, observed_s: float | None) -> list[Evidence]:
+def _evidence(
+    test: PlannedTest, nodes: Group, run: ReturnedRun, load: Load | None, pool: PoolFacts | None
+) -> list[Evidence]:
     if run.run.lacking or run.problem:
         return []
+    outputs, lost = run.outputs, ""
+    if test.kind.per_rail and pool is not None:
+        outputs = of_the_network(outputs, pool.layer)
+        lost = why_rails_missing(outputs, pool.rails)
     one_job = test.kind.launch == "ranks"  # judged as a whole, from the outputs of all nodes
-    found = [evidence_of(o, test, nodes, observed_s=observed_s) for o in run.outputs if not one_job]
+    found = [evidence_of(o, test, nodes, load=load, lost=lost) for o in outputs if not one_job]
     image = image_evidence(run.outputs[0], test, nodes) if run.outputs and "image_digest" in test.kind.proves else None
     return [*found, *([image] if image else [])]
 
