@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -13,10 +13,12 @@ from typing import Any, Final
 from clusterwright.app.accepting import derive
 from clusterwright.app.judging import judge_document
 from clusterwright.app.loading import load_catalogue, load_document
+from clusterwright.files.manifests import Protection, read_protection
 from clusterwright.files.streams import find_outputs, stream_bytes
 from clusterwright.files.times import written_at
 from clusterwright.judging.acceptance_evidence import RunOutput
 from clusterwright.judging.acceptance_plans import AcceptancePlan
+from clusterwright.judging.acceptance_pod_logs import files_in_log
 from clusterwright.judging.acceptance_pods import PodState, parse_pod
 from clusterwright.judging.acceptance_runs import RunRecord, parse_run
 from clusterwright.judging.acceptance_sites import pool_facts
@@ -30,6 +32,7 @@ from clusterwright.judging.acceptance_verdicts import (
 from clusterwright.judging.deriving import derive as derive_readings
 from clusterwright.judging.placing_outputs import hosts_in_path, read_moment
 from clusterwright.judging.recording import record
+from clusterwright.judging.requirements import collect_claims
 from clusterwright.judging.sites import site_of
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.model.documents import Document
@@ -76,20 +79,25 @@ def import_acceptance(request: ImportRequest, *, now: datetime | None = None) ->
     remarks: list[str] = []
     exported = _load_object(root / "plan.json", FORMAT, remarks)
     plan = derive(document, catalogues=request.catalogues, derived_with=_derived_with(exported))
+    _refuse_other_plan(root, exported, document)
     remarks += _differences(plan, exported)
     collected = _load_object(root / "manifest.json", _RESULTS, remarks)
-    digests = _digests(collected)
     paths = find_outputs([str(root)]) if any(root.iterdir()) else []
     names = [Path(p).relative_to(root).as_posix() for p in paths]
-    remarks += [f"{name} is in the manifest and not here" for name in digests if name not in names][:20]
-    if collected is None:
+    runs = any(Path(n).name == "run.json" for n in names)
+    protection = read_protection(collected, there=(root / "manifest.json").exists(), runs=runs)
+    remarks += [f"{name} is in the manifest and not here" for name in protection.digests if name not in names][:20]
+    if protection.absent:
         remarks.append("there is no manifest, so nothing shows whether files were lost or altered on the way")
+    if protection.broken:
+        remarks.append(f"no file is protected by the manifest: {protection.broken}; nothing here counts")
     pods = _pods(root)
-    returned, used = _returned(root, digests, pods, remarks)
+    returned, used = _returned(root, protection, pods, remarks)
+    returned += _printed(root, protection, returned, remarks)
     catalogue = load_catalogue(request.catalogues)
     findings = gather_findings(plan, returned, pool_facts(document.architecture, catalogue))
     rest = [n for n in names if n not in used and Path(n).name not in _OURS and not n.startswith("pods/")]
-    others, evidence = _others(root, rest, document, request)
+    others, evidence = _others(root, rest, document, request, protection)
     remarks += _dead_pods(pods, plan, findings)
     now = now or datetime.now(UTC)
     everything = (*findings.evidence, *evidence)
@@ -181,14 +189,34 @@ def _starter(exported: Mapping[str, Any] | None) -> str:
     return "submit.sh" if exported and exported.get("engine") in ("kubernetes", "slurm") else "run.sh"
 
 
-def _digests(collected: Mapping[str, Any] | None) -> dict[str, str]:
-    """path → digest as collected; {} without a manifest."""
-    files = collected.get("files") if collected else None
-    return {
-        f["path"]: f["sha256"]
-        for f in (files if isinstance(files, list) else ())
-        if isinstance(f, dict) and isinstance(f.get("path"), str) and isinstance(f.get("sha256"), str)
-    }
+def _refuse_other_plan(root: Path, exported: Mapping[str, Any] | None, document: Document) -> None:
+    """Refuse results of a plan for another cluster, or for claims that the file does not make."""
+    if exported is None:
+        return
+    place, ours = Place(str(root / "plan.json")), document.architecture.cluster.name
+    theirs = exported.get("cluster")
+    if theirs != ours:
+        raise InvalidInput(
+            Problem(place, "", f"these are results of the cluster {str(theirs)[:60]!r}, the file describes {ours!r}")
+        )
+    tests = exported.get("tests")
+    named = [c for t in (tests if isinstance(tests, list) else ()) if isinstance(t, dict) for c in _list(t, "claims")]
+    known = {c.id for c in collect_claims(document.architecture)}
+    if strange := [str(c)[:60] for c in dict.fromkeys(map(str, named)) if c not in known]:
+        more = f" and {len(strange) - 10} more" if len(strange) > 10 else ""
+        raise InvalidInput(
+            Problem(
+                place,
+                "",
+                f"it was exported for claims that the file does not make: {', '.join(strange[:10])}{more}",
+                "name the file that it was exported from",
+            )
+        )
+
+
+def _list(values: Mapping[str, Any], key: str) -> list[Any]:
+    found = values.get(key)
+    return found if isinstance(found, list) else []
 
 
 def _pods(root: Path) -> dict[str, PodState]:
@@ -206,7 +234,7 @@ def _pods(root: Path) -> dict[str, PodState]:
 
 
 def _returned(
-    root: Path, digests: Mapping[str, str], pods: Mapping[str, PodState], remarks: list[str]
+    root: Path, protection: Protection, pods: Mapping[str, PodState], remarks: list[str]
 ) -> tuple[list[ReturnedRun], set[str]]:
     """Every run with a record, and the files that belong to one."""
     returned: list[ReturnedRun] = []
@@ -214,20 +242,24 @@ def _returned(
     for path in sorted(root.rglob("run.json")):
         folder = path.parent.relative_to(root).as_posix()
         used |= {f"{folder}/{p.name}" for p in path.parent.iterdir()}
-        altered = _altered(root, f"{folder}/run.json", digests)
         text = path.read_text(encoding="utf-8", errors="replace") if path.stat().st_size <= _LARGEST else "{}"
         run = parse_run(text)
-        if isinstance(run, str) or altered:
-            remarks.append(f"{folder}/run.json was not used: {altered or run}")
+        if isinstance(run, str):
+            remarks.append(f"{folder}/run.json was not used: {run}")
+            continue
+        if why := protection.why_unusable(root, f"{folder}/run.json"):
+            if not protection.broken:
+                remarks.append(f"{folder}/run.json was not used: {why}")
+            returned.append(ReturnedRun(run, (), f"run.json {why}"))
             continue
         image = _image_of(path.parent, pods)
-        outputs, problem = _outputs(root, folder, run, digests, image)
+        outputs, problem = _outputs(root, folder, run, protection, image)
         returned.append(ReturnedRun(run, tuple(outputs), problem))
     return returned, used
 
 
 def _outputs(
-    root: Path, folder: str, run: RunRecord, digests: Mapping[str, str], image: str
+    root: Path, folder: str, run: RunRecord, protection: Protection, image: str
 ) -> tuple[list[RunOutput], str]:
     """(outputs of a run, why they cannot be used or "")."""
     outputs = []
@@ -235,11 +267,50 @@ def _outputs(
         place = f"{folder}/{name}"
         if not (root / place).is_file():
             continue
-        if altered := _altered(root, place, digests):
-            return [], f"{name} {altered}"
+        if why := protection.why_unusable(root, place):
+            return [], f"{name} {why}"
         transcript, digest = read_whole(str(root / place), run.reader)
         outputs.append(RunOutput(run, place, transcript, digest, image))
     return outputs, ""
+
+
+def _printed(
+    root: Path, protection: Protection, returned: Sequence[ReturnedRun], remarks: list[str]
+) -> list[ReturnedRun]:
+    """Attempts that only the logs of pods hold: every pod of a test is an attempt, and each one counts."""
+    known = {_same_run(r.run) for r in returned}
+    found: list[ReturnedRun] = []
+    for path in sorted((root / "pods").glob("*.log")) if (root / "pods").is_dir() else ():
+        name = f"pods/{path.name}"
+        if why := protection.why_unusable(root, name):
+            if not protection.broken:
+                remarks.append(f"{name} was not used: {why}")
+            continue
+        if path.stat().st_size > _LARGEST:
+            remarks.append(f"{name} was not used: too large")
+            continue
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        for folder, files in files_in_log(text).items():
+            run = parse_run(files.get("run.json", b"").decode("utf-8", "replace"))
+            if isinstance(run, str) or _same_run(run) in known:
+                continue
+            known.add(_same_run(run))
+            earlier = [r.run.attempt for r in (*returned, *found) if (r.run.test, r.run.unit) == (run.test, run.unit)]
+            run = replace(run, attempt=max(earlier, default=0) + 1)
+            outputs = [_printed_output(run, f"{name}:{folder}/{n}", files[n]) for n in run.files if n in files]
+            found.append(ReturnedRun(run, tuple(outputs)))
+    return found
+
+
+def _same_run(run: RunRecord) -> tuple[object, ...]:
+    return (run.test, run.unit, run.role, run.node, run.started, run.ended)
+
+
+def _printed_output(run: RunRecord, path: str, content: bytes) -> RunOutput:
+    transcript = read_output([content], name=path)
+    if transcript.outcome is Outcome.REFUSED and not transcript.kind and run.reader in KINDS:
+        transcript = read_output([content], name=path, kind=run.reader)
+    return RunOutput(run, path, transcript, f"sha256:{sha256(content).hexdigest()}")
 
 
 def read_whole(path: str, reader: str = "") -> tuple[Transcript, str]:
@@ -264,16 +335,6 @@ def read_whole(path: str, reader: str = "") -> tuple[Transcript, str]:
     return transcript, f"sha256:{digest.hexdigest()}"
 
 
-def _altered(root: Path, name: str, digests: Mapping[str, str]) -> str:
-    """Why a file is not the one that was collected, "" when it is or nobody knows."""
-    if not digests:
-        return ""
-    if name not in digests:
-        return "is not in the manifest"
-    found = sha256((root / name).read_bytes()).hexdigest()
-    return "" if found == digests[name] else "was altered after it was collected"
-
-
 def _image_of(folder: Path, pods: Mapping[str, PodState]) -> str:
     try:
         name = (folder / "pod.txt").read_text(encoding="utf-8", errors="replace").strip()
@@ -290,13 +351,16 @@ def _dead_pods(pods: Mapping[str, PodState], plan: AcceptancePlan, findings: Fin
 
 
 def _others(
-    root: Path, names: Sequence[str], document: Document, request: ImportRequest
+    root: Path, names: Sequence[str], document: Document, request: ImportRequest, protection: Protection
 ) -> tuple[list[tuple[str, str]], list[Evidence]]:
     """(what was made of files beside the runs, their evidence)."""
     site = site_of(document.architecture)
     hosts = tuple(h for pool in site.hosts.values() for h in pool)
     told, evidence = [], []
     for name in names:
+        if why := protection.why_unusable(root, name):
+            told.append((name, f"not used: {why}"))
+            continue
         transcript, digest = read_whole(str(root / name))
         if transcript.outcome is Outcome.REFUSED:
             told.append((name, f"not read: {transcript.refusal or 'no run in it'}"))
