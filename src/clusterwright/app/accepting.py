@@ -22,11 +22,12 @@ from clusterwright.judging.sites import site_of
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.hostlists import HostlistError, expand
 from clusterwright.lib.spelling import did_you_mean
+from clusterwright.model.architecture import Architecture
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Evidence
 from clusterwright.model.evidence_values import parse_evidence
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.render.exports import Export, Files, Options
+from clusterwright.render.exports import Export, Files, Options, Rails
 from clusterwright.render.kubernetes.exporting import render_kubernetes
 from clusterwright.render.kubernetes.jobs import image_of
 from clusterwright.render.scripts import services_of, stores_of
@@ -35,6 +36,8 @@ from clusterwright.render.slurm.exporting import render_slurm
 from clusterwright.report.acceptance import plan_markdown, plan_values, render_plan
 
 Engine = Literal["kubernetes", "slurm", "shell"]
+#: Network → link layer of its devices as Linux writes it (sysfs-class-infiniband, ports/N/link_layer).
+_LAYERS: Final = {"infiniband": "InfiniBand", "roce": "Ethernet", "efa": ""}
 _RENDER: Final = {"kubernetes": render_kubernetes, "slurm": render_slurm, "shell": render_shell}
 
 
@@ -189,7 +192,20 @@ def export_acceptance(planned: Planned, engine: Engine, options: Options) -> Fil
                 f"no image for {', '.join(bare[:3])}{' ...' if len(bare) > 3 else ''}: declare acceptance.image, or "
                 "give --image"
             )
-    return _RENDER[engine](Export(plan, engine, load_scripts(), options, planned.derived_with))
+    return _RENDER[engine](
+        Export(plan, engine, load_scripts(), options, rails_of(planned.document.architecture), planned.derived_with)
+    )
+
+
+def rails_of(architecture: Architecture) -> dict[str, Rails]:
+    """Pool → the ports of its only compute network with RDMA; pools with none, or with several, are left out."""
+    networks = architecture.fabric.networks.values() if architecture.fabric else ()
+    found = {}
+    for name in architecture.pools:
+        reach = [n for n in networks if "compute" in n.roles and n.kind in _LAYERS and (not n.pools or name in n.pools)]
+        if len(reach) == 1:
+            found[name] = Rails(_LAYERS[reach[0].kind], reach[0].rate.to("Gb/s"), reach[0].ports)
+    return found
 
 
 def write_acceptance(files: Files, directory: Path, *, replace: bool = False) -> None:

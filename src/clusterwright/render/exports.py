@@ -37,12 +37,28 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
+class Rails:
+    """The ports of a node in its compute network, as the file declares them.
+
+    Args:
+        layer: link layer as Linux writes it, "" where any will do.
+        rate: of one port in Gb/s, 0 when unknown.
+        ports: per node, 0 when unknown.
+    """
+
+    layer: str = ""
+    rate: float = 0.0
+    ports: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Export:
     """A plan to be written for one engine.
 
     Args:
         engine: kubernetes, slurm or shell.
         scripts: file name → text of the scripts that every export copies (`run.sh`, `collect.sh`, `checkpoint.py` ...).
+        rails: pool → its ports.
         derived_with: what else the plan was derived from, so that it can be derived again.
     """
 
@@ -50,4 +66,5 @@ class Export:
     engine: str
     scripts: Mapping[str, str]
     options: Options
+    rails: Mapping[str, Rails] = field(default_factory=dict)
     derived_with: Mapping[str, object] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Any, Final
 
 from clusterwright.judging.acceptance_plans import AcceptancePlan, Argument, PlannedTest, Slot
-from clusterwright.render.exports import Export, Files
+from clusterwright.render.exports import Export, Files, Rails
 
 #: Variables that hold what only the machine knows.
 _SLOTS: Final = {
@@ -35,11 +35,11 @@ def common_files(export: Export) -> Files:
     files["plan.json"] = render_plan(export)
     files["settings.sh"] = render_settings(export)
     for test in export.plan.tests:
-        files[f"tests/{test.id}.sh"] = render_test(test)
+        files[f"tests/{test.id}.sh"] = render_test(test, export.rails.get(test.pool, Rails()))
     return files
 
 
-def render_test(test: PlannedTest) -> str:
+def render_test(test: PlannedTest, rails: Rails) -> str:
     """The script that runs one test on the node, pair or set of nodes that it is started for."""
     kind = test.kind
     files = " ".join(kind.files) or "stdout.txt"
@@ -68,13 +68,18 @@ def render_test(test: PlannedTest) -> str:
     lines += [f"cw_set {name} {quote(value)}" for name, value in kind.environment.items()]
     if kind.during:
         lines.append(f"cw_during {' '.join(map(quote, kind.during))}")
-    return "\n".join([*lines, *_start(test)]) + "\n"
+    return "\n".join([*lines, *_start(test, rails)]) + "\n"
 
 
-def _start(test: PlannedTest) -> list[str]:
+def _start(test: PlannedTest, rails: Rails) -> list[str]:
     command = shell_command(test.argv)
     if test.kind.per_rail:
-        return ["rail() {", f"    cw_rail {command}", "}", "cw_rails rail"]
+        return [
+            "rail() {",
+            f"    cw_rail {command}",
+            "}",
+            f"cw_rails rail {quote(rails.layer)} {rails.rate:g} {rails.ports}",
+        ]
     if test.kind.launch == "mpi":
         pods = ['if [ "$CW_ENGINE" = kubernetes ]; then cw_mpi_pod; fi'] if len(test.rounds[0][0]) > 1 else []
         return [*pods, f"cw_mpi {test.ranks} {test.gpus_per_node} {command}"]

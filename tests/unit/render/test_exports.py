@@ -112,8 +112,9 @@ def test_hostile_names_stay_data(engine):
     script = next(t for n, t in files.items() if n.startswith("tests/serving"))
     command = next(line for line in script.split("cw_run ")[1:])
     assert HOSTILE in shlex.split(command)
+    usual = files_of(engine)
     for name, text in scripts_of(files).items():
-        if not name.startswith("lib/"):
+        if usual.get(name) != text:  # a script that no name of the file gets into is as it always is
             words = shlex.split(text.replace("\\''", ""), comments=True)
             assert not {"--x{store}", "touch", "/tmp/owned)`id`;|&"} & set(words), name
 

@@ -86,6 +86,12 @@ cw_record() {
         printf '"image": "%s", "driver": "%s", "kernel": "%s", "job": "%s", "user": "%s", ' \
             "$(cw_json "${CW_IMAGE:-}")" "$(cw_json "$(cw_driver)")" "$(cw_json "$(uname -r)")" \
             "$(cw_json "${SLURM_JOB_ID:-${CW_JOB:-}}")" "$(cw_json "$(id -un 2>/dev/null || id -u)")"
+        if [ -n "${CW_RAILS_EXPECTED:-}" ]; then
+            printf '"rails_expected": %s, "rails": "%s", ' "$CW_RAILS_EXPECTED" "$(cw_json "${CW_RAILS_SAID# }")"
+        fi
+        if [ -n "${CW_SIGNAL:-}" ]; then
+            printf '"signal": "%s", ' "$CW_SIGNAL"
+        fi
         printf '"command": "%s", "files": "%s"}\n' "$(cw_json "$CW_COMMAND")" "$(cw_json "$CW_FILES")"
     } >"$CW_OUT/run.json"
     if [ -n "$CW_STORE" ]; then
@@ -97,15 +103,33 @@ cw_record() {
     fi
 }
 
-# Prints every file of the run, for engines that bring back nothing but a log: "| " before each line of a file.
+# Prints every file of the run, for engines that bring back nothing but a log: "| " before each line of a file, then its
+# digest, its bytes and whether it ends in a line break. Large files are packed, as logs are rotated. The record comes
+# last: a log without it is one of a run that is not over.
 cw_print() {
     for file in "$CW_OUT"/*; do
-        if [ -f "$file" ]; then
-            echo "clusterwright-file: ${CW_OUT#"$CW_RESULTS"/}/${file##*/}"
-            sed 's/^/| /' "$file"
-        fi
+        if [ -f "$file" ] && [ "${file##*/}" != run.json ]; then cw_print_file "$file"; fi
     done
+    cw_print_file "$CW_OUT/run.json"
     echo "clusterwright-end"
+}
+
+cw_print_file() {
+    size=$(wc -c <"$1" | tr -d ' ')
+    printf '\nclusterwright-file: %s\n' "${CW_OUT#"$CW_RESULTS"/}/${1##*/}"
+    form=plain
+    if [ "$size" -gt 262144 ] && command -v gzip >/dev/null 2>&1 && command -v base64 >/dev/null 2>&1; then
+        form=gzip
+        gzip -c <"$1" | base64 | sed 's/^/| /'
+    else
+        sed 's/^/| /' <"$1"
+    fi
+    ending=whole
+    if [ "$(tail -c 1 "$1" | wc -l | tr -d ' ')" = 0 ]; then
+        ending=open
+        echo
+    fi
+    printf 'clusterwright-sum: %s %s %s %s\n' "$(sha256sum <"$1" | cut -c1-64)" "$size" "$ending" "$form"
 }
 
 # Ends a test that cannot run here; it is not measured, which is no failure of the script.
@@ -132,7 +156,7 @@ cw_need() {
         if [ ! -e /dev/kfd ]; then cw_lacking "no such hardware: no AMD GPU (no /dev/kfd)"; fi
         ;;
     rdma)
-        for file in /sys/class/infiniband/*; do
+        for file in "${CW_SYSFS:-/sys}"/class/infiniband/*; do
             if [ -e "$file" ]; then return; fi
         done
         cw_lacking "no such hardware: no RDMA device (nothing in /sys/class/infiniband)"
@@ -242,53 +266,158 @@ cw_set() {
     CW_EXPORTED="$CW_EXPORTED $1"
 }
 
-# cw_rails FUNCTION: the function's command once per active RDMA device, as server or as client of CW_PEER.
+# cw_rails FUNCTION LAYER RATE COUNT: the function's command once per rail, as server or as client of CW_PEER.
+# A rail is a port of an RDMA device with the declared link layer ("" for any); RATE in Gb/s and COUNT are declared, 0
+# where the file does not say. CW_RAILS="DEVICE ..." names the devices instead. Both sides know a rail by its device, so
+# one that is down on one side moves no other. run.json says of every rail whether it was measured.
 cw_rails() {
-    CW_RAIL=0
-    worst=0
     if [ "$CW_ROLE" != server ] && [ -z "${CW_PEER:-}" ]; then
         cw_lacking "not configured: no other node to talk to"
     fi
     : >"$CW_OUT/stderr.txt"
-    for path in /sys/class/infiniband/*; do
-        case $(cat "$path"/ports/*/state 2>/dev/null) in
-        *ACTIVE*) ;;
-        *) continue ;;
-        esac
-        CW_DEVICE=${path##*/}
-        CW_PORT=$((18515 + CW_RAIL))
+    CW_RAILS_EXPECTED=$4
+    CW_RAILS_SAID=
+    CW_RAIL_WAIT=${CW_RAIL_WAIT:-300}
+    CW_SERVERS=
+    rails=$(cw_find_rails "$2" "$3" "$4")
+    found=$(printf '%s' "$rails" | grep -c .)
+    if [ "$found" = 0 ]; then
+        cw_lacking "no such hardware: no RDMA port${2:+ of the link layer $2}"
+    fi
+    if [ "$4" -gt 0 ] && [ "$found" -gt "$4" ]; then
+        cw_lacking "not configured: $found RDMA ports here may be the $4 declared rails; name them: CW_RAILS=\"DEVICE ...\""
+    fi
+    CW_RAIL=0
+    worst=0
+    CW_FILES=
+    for CW_DEVICE in $rails; do
+        CW_IB_PORT=${CW_DEVICE#*/}
+        CW_DEVICE=${CW_DEVICE%/*}
+        CW_PORT=$(cw_tcp_port "$CW_DEVICE" "$CW_IB_PORT")
+        CW_RAIL_NAME=$CW_DEVICE
+        if [ "$CW_IB_PORT" != 1 ]; then CW_RAIL_NAME=$CW_DEVICE-port-$CW_IB_PORT; fi
         export CW_DEVICE CW_RAIL CW_PORT
-        if [ "$CW_RAIL" = 0 ]; then CW_FILES=; fi
-        CW_FILES="$CW_FILES rail-$CW_DEVICE.txt"
-        "$1"
-        code=$?
-        if [ "$code" -ne 0 ]; then worst=$code; fi
+        said=measured
+        if ! cw_is_active "$CW_DEVICE" "$CW_IB_PORT"; then
+            said=not-active
+            worst=3
+            echo "clusterwright: $CW_RAIL_NAME is not active on $CW_NODE" >>"$CW_OUT/stderr.txt"
+        else
+            CW_FILES="$CW_FILES rail-$CW_RAIL_NAME.txt"
+            "$1"
+            code=$?
+            if [ "$code" -ne 0 ]; then
+                said=failed
+                worst=$code
+                echo "clusterwright: $CW_RAIL_NAME ended with exit code $code" >>"$CW_OUT/stderr.txt"
+            fi
+        fi
+        CW_RAILS_SAID="$CW_RAILS_SAID $CW_RAIL_NAME=$said"
         CW_RAIL=$((CW_RAIL + 1))
     done
-    if [ "$CW_RAIL" = 0 ]; then
-        cw_lacking "no such hardware: no active RDMA port"
+    if [ "$CW_ROLE" = server ]; then cw_wait_for_rails; fi
+    if [ "$found" -lt "$4" ]; then
+        worst=3
+        echo "clusterwright: $4 rails are declared, $CW_NODE has $found" >>"$CW_OUT/stderr.txt"
+    fi
+    if [ -z "$CW_FILES" ]; then
+        cw_lacking "no such hardware: no active RDMA port${2:+ of the link layer $2}"
     fi
     cw_record "$worst" false ""
     exit 0
 }
 
-# cw_rail COMMAND...: within cw_rails; the client tries again while the server is not there yet.
-cw_rail() {
-    CW_COMMAND=$*
-    file=$CW_OUT/rail-$CW_DEVICE.txt
-    if [ "$CW_ROLE" = server ]; then
-        timeout -k 10 "$CW_SECONDS" "$@" >"$file" 2>>"$CW_OUT/stderr.txt"
+# cw_find_rails LAYER RATE COUNT: DEVICE/PORT of every rail, also of those that are down, in the order of the devices.
+cw_find_rails() {
+    root=${CW_SYSFS:-/sys}/class/infiniband
+    if [ -n "${CW_RAILS:-}" ]; then
+        printf '%s' "$CW_RAILS" | tr -s ', ' '\n' | awk 'NF && !seen[$1]++ { print ($1 ~ /\//) ? $1 : $1 "/1" }'
         return
     fi
-    tries=0
+    ports=$(
+        for path in "$root"/*/ports/*; do
+            if [ -r "$path/state" ] && { [ -z "$1" ] || [ "$(cat "$path/link_layer" 2>/dev/null)" = "$1" ]; }; then
+                device=${path%/ports/*}
+                printf '%s/%s\n' "${device##*/}" "${path##*/}"
+            fi
+        done | sort -V
+    )
+    # Devices of other networks may have the same link layer: the declared rate tells them apart where all are up.
+    if [ "$3" -gt 0 ] && [ "$2" != 0 ] && [ "$(printf '%s' "$ports" | grep -c .)" -gt "$3" ]; then
+        kept=
+        exact=
+        for port in $ports; do
+            rate=$(cut -d' ' -f1 <"$root/${port%/*}/ports/${port#*/}/rate" 2>/dev/null)
+            if ! cw_is_active "${port%/*}" "${port#*/}"; then
+                kept="$kept $port"
+            elif [ "$rate" = "$2" ]; then
+                kept="$kept $port"
+                exact="$exact $port"
+            fi
+        done
+        if [ "$(printf '%s' "$exact" | wc -w)" -eq "$3" ]; then kept=$exact; fi
+        ports=$kept
+    fi
+    printf '%s\n' "$ports" | tr ' ' '\n' | grep .
+}
+
+cw_is_active() {
+    case $(cat "${CW_SYSFS:-/sys}/class/infiniband/$1/ports/$2/state" 2>/dev/null) in
+    *ACTIVE*) return 0 ;;
+    esac
+    return 1
+}
+
+# The TCP port of a rail, the same on both sides: from the numbers in the device's name.
+cw_tcp_port() {
+    printf '%s %s\n' "$(printf '%s' "$1" | tr -cd '0-9')" "$2" |
+        awk '{ print 18515 + (NF > 1 ? $1 % 10000 : 0) + ($NF - 1) * 10000 }'
+}
+
+# cw_rail COMMAND...: within cw_rails. Servers of all rails wait at once; the client takes one rail after the other, and
+# waits CW_RAIL_WAIT seconds for the first server to appear.
+cw_rail() {
+    if [ "$CW_IB_PORT" != 1 ]; then set -- "$@" -i "$CW_IB_PORT"; fi
+    CW_COMMAND=$*
+    file=$CW_OUT/rail-$CW_RAIL_NAME.txt
+    if [ "$CW_ROLE" = server ]; then
+        timeout -k 10 "$CW_SECONDS" "$@" >"$file" 2>>"$CW_OUT/stderr.txt" &
+        CW_SERVERS="$CW_SERVERS $!"
+        return 0
+    fi
+    waited=0
     while :; do
-        timeout -k 10 "$CW_SECONDS" "$@" "$CW_PEER" >"$file" 2>>"$CW_OUT/stderr.txt"
+        timeout -k 10 "${CW_RAIL_SECONDS:-90}" "$@" "$CW_PEER" >"$file" 2>>"$CW_OUT/stderr.txt"
         code=$?
-        tries=$((tries + 1))
-        if [ $code -eq 0 ] || [ $tries -ge 12 ]; then
+        if [ $code -eq 0 ]; then CW_RAIL_WAIT=10; fi
+        if [ $code -eq 0 ] || [ $code -eq 124 ] || [ $code -eq 137 ] || [ $waited -ge "$CW_RAIL_WAIT" ]; then
             return $code
         fi
         sleep 5
+        waited=$((waited + 5))
+    done
+}
+
+# Waits for the servers; those that nobody has talked to when no other has ended for CW_RAIL_IDLE seconds are ended.
+cw_wait_for_rails() {
+    idle=0
+    before=0
+    while :; do
+        left=
+        for server in $CW_SERVERS; do
+            if kill -0 "$server" 2>/dev/null; then left="$left $server"; fi
+        done
+        if [ -z "$left" ]; then return; fi
+        now=$(printf '%s' "$left" | wc -w)
+        idle=$((idle + 2))
+        if [ "$now" != "$before" ]; then idle=0; fi
+        before=$now
+        if [ "$left" != "$CW_SERVERS" ] && [ "$idle" -ge "${CW_RAIL_IDLE:-400}" ]; then
+            for server in $left; do kill "$server" 2>/dev/null; done
+            echo "clusterwright: nobody talked to $now of the rails" >>"$CW_OUT/stderr.txt"
+            return
+        fi
+        sleep 2
     done
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from clusterwright.judging.acceptance_plans import PlannedTest
 from clusterwright.render.exports import Export, Files
+from clusterwright.render.kubernetes.fetching import render_fetch
 from clusterwright.render.kubernetes.jobs import LABEL, SCRIPTS, SERVICE, SSH_SECRET, jobs_of, with_scripts
 from clusterwright.render.kubernetes.yaml_text import yaml_documents
 from clusterwright.render.readmes import guarded, render_readme, stages_of, waves_of
@@ -62,46 +63,19 @@ if ! $KUBECTL get secret {secret} >/dev/null 2>&1; then
     rm -rf "$keys"
 fi
 """
-_FETCH = """\
-#!/bin/sh
-# Fetches what the pods of the tests printed, and what Kubernetes says about each: node, image, times, exit code.
-set -u
-CW_HOME=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-CW_RESULTS=${{CW_RESULTS:-$CW_HOME/results}}
-KUBECTL="kubectl --namespace={namespace}"
-mkdir -p "$CW_RESULTS/pods"
-$KUBECTL get pods -l {label} -o jsonpath='{{range .items[*]}}{{.metadata.name}}{{"\\n"}}{{end}}' |
-    while IFS= read -r pod; do
-        $KUBECTL get pod "$pod" -o json >"$CW_RESULTS/pods/$pod.json" </dev/null
-        $KUBECTL logs "$pod" >"$CW_RESULTS/pods/$pod.log" </dev/null
-        awk -v root="$CW_RESULTS" -v pod="$pod" '
-            /^clusterwright-file: / {{
-                path = substr($0, 21)
-                if (path ~ /(^|\\/)\\.\\.(\\/|$)/ || path ~ /^\\//) {{ out = ""; next }}
-                out = root "/" path
-                folder = out
-                sub(/\\/[^\\/]*$/, "", folder)
-                if (!(folder in made)) {{
-                    made[folder] = 1
-                    gsub(/\\047/, "", folder)
-                    system("mkdir -p \\047" folder "\\047")
-                    print pod > (folder "/pod.txt")
-                    close(folder "/pod.txt")
-                }}
-                printf "" > out
-                next
-            }}
-            /^clusterwright-end$/ {{ if (out != "") close(out); out = ""; next }}
-            /^\\| / {{ if (out != "") print substr($0, 3) >> out; next }}
-        ' "$CW_RESULTS/pods/$pod.log"
-    done
-"""
 _REMOVE = """\
 #!/bin/sh
 # Removes the Jobs of the acceptance tests (of TEST, or all), and with the last ones everything else of it.
-# Usage: sh remove.sh [TEST ...]
+# Fetches first, because what a pod printed goes with it; where that fails nothing is removed, unless with --unfetched.
+# Usage: sh remove.sh [--unfetched] [TEST ...]
 set -u
 KUBECTL="kubectl --namespace={namespace}"
+if [ "${{1:-}}" = --unfetched ]; then
+    shift
+elif ! sh "$(dirname -- "$0")/fetch.sh"; then
+    echo "clusterwright: nothing was removed, as not everything was fetched; sh remove.sh --unfetched removes all" >&2
+    exit 1
+fi
 if [ $# -gt 0 ]; then
     for test in "$@"; do
         $KUBECTL delete jobs -l "{label}=$test"
@@ -140,7 +114,7 @@ def render_kubernetes(export: Export) -> Files:
                 lines += guarded(test, _steps(test, export, files), together=len(wave) > 1)
             lines += ["wait"] * (len(wave) > 1)
     files["submit.sh"] = "\n".join([*lines, 'echo "clusterwright: now run: sh collect.sh" >&2', ""])
-    files["fetch.sh"] = _FETCH.format(**names)
+    files["fetch.sh"] = render_fetch(options.namespace, LABEL)
     files["remove.sh"] = _REMOVE.format(**names)
     files["README.md"] = render_readme(export, run=_RUN, needs=_needs(export))
     return files
