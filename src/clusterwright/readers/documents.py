@@ -20,7 +20,7 @@ from clusterwright.readers.refusing import Refused
 #: Deepest nesting that is read; nothing that a tool writes comes near it.
 DEEPEST: Final = 100
 #: Characters that the full YAML parser may take, about a second's work; programs print plain YAML, which needs it not.
-_MOST_UNUSUAL: Final = 128 * 1024
+_MOST_UNUSUAL: Final = 64 * 1024
 _ALIAS: Final = re.compile(r"(?:^|[\s\[,{])\*[\w-]+")
 _MOST_ALIASED: Final = 100_000
 

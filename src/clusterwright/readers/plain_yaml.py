@@ -13,6 +13,8 @@ import json
 import re
 from typing import Any, Final
 
+from clusterwright.readers.refusing import Refused
+
 #: Deepest nesting of blocks; Kubernetes objects stay below 20.
 _DEEPEST: Final = 100
 _LONGEST_KEY: Final = 1_000
@@ -48,22 +50,29 @@ class _Unusual(Exception):
 
 
 def load_plain_yaml(text: str) -> list[Any] | None:
-    """The documents of a text, None when the full parser has to read it."""
+    """The documents of a text, None when the full parser has to read it.
+
+    Raises:
+        Refused: when a key stands twice in one mapping.
+    """
     if _ODD.search(text):
         return None
     try:
-        return [_Block(part).document() for part in _split(text)]
+        return [_Block(part, first).document() for part, first in _split(text)]
     except _Unusual:
         return None
 
 
-def _split(text: str) -> list[str]:
-    parts = _SEPARATOR.split(text)
-    if any(part.startswith(("---", "%")) or "\n---" in part or "\n..." in part or "\n%" in part for part in parts):
-        raise _Unusual
-    if _is_void(parts[0]):
-        parts = parts[1:]
-    return parts
+def _split(text: str) -> list[tuple[str, int]]:
+    """(text, line at which it begins) of every document."""
+    parts: list[tuple[str, int]] = []
+    first = 1
+    for part in _SEPARATOR.split(text):
+        if part.startswith(("---", "%")) or "\n---" in part or "\n..." in part or "\n%" in part:
+            raise _Unusual
+        parts.append((part, first))
+        first += part.count("\n")
+    return parts[1:] if _is_void(parts[0][0]) else parts
 
 
 def _is_void(text: str) -> bool:
@@ -73,7 +82,8 @@ def _is_void(text: str) -> bool:
 class _Block:
     """The lines of one document, read once from top to bottom."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, first: int) -> None:
+        self._first = first
         self._lines = text.split("\n")
         self._at = 0
         self._depth = 0
@@ -145,7 +155,7 @@ class _Block:
                 raise _Unusual
             key, content = found
             if key in values:
-                raise _Unusual
+                raise Refused("not YAML: found duplicate key", self._first + self._at, line)
             if content and content[0] != "#":
                 values[key] = self._scalar(content, indent)
             else:
