@@ -447,3 +447,24 @@ def test_errors_that_the_driver_stops_printing_make_counts_lower_bounds():
         "NVRM: Rate limiting GSP RPC error prints for GPU at PCI:0000:9b:00 (printing 1 of every 30).  The GPU likely\n"
     )
     assert "1 of 30" in messages(only(read(line)), "rate-limited")[0]
+
+
+def test_an_xid_whose_address_was_blotted_out_still_counts():
+    run = only(read("kernel: NVRM: Xid (PCI:...): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 9 (0x1)\n"))
+    assert values(run, "xid") == [145.0]
+    assert "pci" not in dict(found(run, "xid")[0].subject)
+
+
+def test_lines_that_were_rejected_are_no_proof_of_health():
+    run = only(read("[    9.000000] NVRM: loading NVIDIA UNIX\n[   10.000000] NVRM: Xid (PCI:0000:1b\n"))
+    assert run.rejected == 1
+    assert "no-fault" not in codes(run)
+
+
+def test_an_indented_line_goes_on_with_the_message_above_and_has_its_time():
+    text = (
+        "[ 1843.300000] NVRM: The NVIDIA GPU 0000:1b:00.0\n"
+        "               NVRM: (PCI ID: 10de:2330) installed in this system has\n"
+        "               NVRM: fallen off the bus and is not responding to commands.\n"
+    )
+    assert values(only(read(text)), "lost_device_first", pci="0000:1b:00.0") == ["1843.300000"]

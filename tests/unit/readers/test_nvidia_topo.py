@@ -135,3 +135,14 @@ def test_a_matrix_of_pcie_paths_says_nothing_of_nvlink():
 def test_many_rows_that_are_not_there_are_said_once():
     run = read(mesh([["X" if i == j else "NV8" for j in range(8)] for i in range(8)]).split("GPU2\tNV8")[0])
     assert run.missing[0] == "rows of 6 devices, GPU2 to GPU7"
+
+
+def test_a_matrix_of_peers_below_a_complete_one_is_a_run_of_its_own():
+    links = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\tX\tPHB\t0-7\nGPU1\tPHB\tX\t0-7\n"
+    transcript = read_output([(links + "\n\tGPU0\tGPU1\n GPU0\tX\tGNS\n GPU1\tGNS\tX\n").encode()])
+    (paths, peers) = transcript.runs
+    assert values(paths, "link") == ["PHB", "PHB"]
+    assert values(peers, "p2p") == ["GNS", "GNS"]
+    assert [n.message for n in peers.notices if n.code == "no-peer-access"] == [
+        "1 of 1 pairs of GPUs have no peer access (GNS)"
+    ]

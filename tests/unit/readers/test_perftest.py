@@ -187,3 +187,10 @@ def test_a_test_that_ended_in_a_completion_error_is_a_failed_test():
     run = only_run("Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n")
     assert codes(run)["test-failed"] is Weight.ERROR
     assert not run.complete
+
+
+def test_a_test_that_never_began_is_refused_with_its_error():
+    text = "./ib_write_bw -d mlx5_1 -a --use_cuda_dmabuf\nCUDA DMA-BUF cannot be used without CUDA\n"
+    transcript = read_output([(text + " Parser function exited with Error\n").encode()])
+    assert transcript.kind == "perftest-bw-lat"
+    assert "perftest ended before its test" in str(transcript.refusal)

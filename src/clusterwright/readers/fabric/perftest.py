@@ -16,6 +16,10 @@ from clusterwright.readers.refusing import Refused
 
 _HEADER: Final = re.compile(r"^[ \t]*#bytes +(?:#sl +)?#iterations\b", re.MULTILINE)
 _BLOCK: Final = re.compile(r"^[ \t]*Number of qps {1,6}: \d|^[ \t]*Data ex\. method {0,3}:", re.MULTILINE)
+#: What perftest says when it ends before its test.
+_ENDED: Final = re.compile(
+    r"^ {0,4}(?:Couldn't |Parser function exited|Unable to |Failed to |Unsupported )", re.MULTILINE
+)
 
 
 def recognise_perftest(head: Head) -> int:
@@ -29,7 +33,7 @@ def recognise_perftest(head: Head) -> int:
         return 80
     if re.search(r"^ ?Completion with error at (?:client|server)\b", text, re.MULTILINE):
         return 75
-    return 30 if any(map(COMMAND.search, text.split("\n")[:50])) and "Couldn't" in text else 0
+    return 60 if any(map(COMMAND.search, text.split("\n")[:50])) and _ENDED.search(text) else 0
 
 
 def read_perftest(source: Source) -> Sequence[Run]:
@@ -38,6 +42,10 @@ def read_perftest(source: Source) -> Sequence[Run]:
         return read_perf_json(source.text(prefixes=True))
     records = read_perf_records(source.lines())
     if not records:
+        ended = _ENDED.search(source.head)
+        if ended is not None:
+            line = source.head.count("\n", 0, ended.start()) + 1
+            raise Refused("perftest ended before its test", line, source.head[ended.start() :].split("\n", 1)[0])
         raise Refused("no test of perftest in it", 1, source.head)
     kept: list[PerfRecord] = []
     ends: dict[tuple[str, str], int] = {}

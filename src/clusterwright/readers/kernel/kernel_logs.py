@@ -30,7 +30,7 @@ from clusterwright.readers.refusing import Refused
 from clusterwright.readers.values import quantity
 
 _SURE: Final = re.compile(
-    r"(?:NVRM: )?Xid \((?:PCI:)?[0-9a-fA-F]{2,8}:|SXid \((?:PCI:)?[0-9a-fA-F]{2,8}:|AER: |PCIe Bus Error: severity="
+    r"NVRM: Xid \(|Xid \((?:PCI:)?[0-9a-fA-F]{2,8}:|SXid \((?:PCI:)?[0-9a-fA-F]{2,8}:|AER: |PCIe Bus Error: severity="
     r"|EDAC [A-Za-z]+\d*: \d+ [CU]E|mce: \[Hardware Error\]|available PCIe bandwidth, limited by|amdgpu_job_timedout"
     r"|amdgpu [0-9a-f:.]{12}: .{0,12}GPU reset|NVRM: .{0,60}(?:PCI|GPU|NVIDIA)|fallen off the bus"
 )

@@ -14,12 +14,10 @@ from clusterwright.lib.pci import pci_address
 from clusterwright.readers.kernel.amd_messages import amd_event
 
 _XID: Final = re.compile(
-    r"Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})(?P<instance>(?: GPU-C?I:? ?\w{1,6}){0,2})\): "
+    r"Xid \((?:PCI:)?(?P<pci>[^()\s]{1,24})(?P<instance>(?: GPU-C?I:? ?\w{1,6}){0,2})\): "
     r"(?P<code>\d{1,5})(?P<end>[,. :;])?(?P<rest>.*)"
 )
-_SXID: Final = re.compile(
-    r"SXid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})\): (?P<code>\d{4,6})(?P<end>[, :])?(?P<rest>.*)"
-)
+_SXID: Final = re.compile(r"SXid \((?:PCI:)?(?P<pci>[^()\s]{1,24})\): (?P<code>\d{4,6})(?P<end>[, :])?(?P<rest>.*)")
 _PID: Final = re.compile(r"pid='?(?P<pid>[^',\s]{1,20})'?(?:, name=(?P<name>[^,]{1,64}))?")
 _CAUSED: Final = re.compile(r"caused by previous Xid (?P<code>\d{1,5})")
 _LINK: Final = re.compile(r"\b[Ll]ink (?P<link>\d{1,3})\b")

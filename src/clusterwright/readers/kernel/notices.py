@@ -35,7 +35,7 @@ def say_what_it_means(run: RunBuilder, log: Follower, *, newest_first: bool) -> 
     _adapters(run, log)
     _system(run, log)
     _times(run, log)
-    if run.bare and not log.tallies.kinds("mce-logged", "rate-limited", "sxid-detail"):
+    if run.bare and not run.rejected and not log.tallies.kinds("mce-logged", "rate-limited", "sxid-detail"):
         run.notice("no-fault", "no fault of a GPU, a switch, PCIe or memory in these lines", Weight.INFO)
 
 

@@ -9,7 +9,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -29,6 +29,8 @@ _PAIR: Final = re.compile(r'\s*"(?P<key>\w{1,64})"\s*:\s*(?P<value>.+?),?\s*$')
 _FIELD: Final = re.compile(r"\s*(?P<key>_{0,2}[A-Z][A-Z0-9_]{1,60})=(?P<value>.*)$")
 _MESSAGES: Final = ("MESSAGE", "textPayload", "msg", "message", "log")
 _EDGE: Final = 40
+#: How far below its first line a message goes on.
+_NEAR: Final = 4
 _INDENTED: Final = frozenset(' \t"')
 
 
@@ -70,6 +72,7 @@ def records_of(lines: Iterable[Line], coverage: Coverage) -> Iterator[Record]:
     """The lines that could matter."""
     pending: dict[str, str] = {}
     pending_line = 0
+    before: Record | None = None
     for line in lines:
         text = line.text
         coverage.lines += 1
@@ -94,7 +97,9 @@ def records_of(lines: Iterable[Line], coverage: Coverage) -> Iterator[Record]:
         if matters(text):
             stamp = _stamp_of(text)
             if stamp is not None:
-                yield Record(line.number, text, _named(stamp, line.prefix))
+                record = Record(line.number, text, _continued(_named(stamp, line.prefix), line, before))
+                before = record if record.stamp.time else before
+                yield record
     if pending:
         yield from _flush(pending, pending_line)
     coverage.finish()
@@ -131,6 +136,13 @@ def _named(stamp: Stamped, prefix: str) -> Stamped:
     if not prefix or stamp.node:
         return stamp
     return Stamped(stamp.message, stamp.time, stamp.seconds, stamp.clock, prefix, stamp.program, stamp.known)
+
+
+def _continued(stamp: Stamped, line: Line, before: Record | None) -> Stamped:
+    """An indented line without a time has that of the message which it goes on with."""
+    if stamp.time or line.text[:1] not in (" ", "\t") or before is None or line.number - before.line > _NEAR:
+        return stamp
+    return replace(before.stamp, message=stamp.message)
 
 
 def _stamp_of(text: str) -> Stamped | None:

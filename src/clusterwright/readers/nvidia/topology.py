@@ -59,7 +59,7 @@ def _read_host(lines: list[Line], node: str) -> list[Run]:
         if is_command(line.text):
             paths = _PATHS_ONLY.search(line.text[:400]) is not None
         matrix = header_of(line)
-        if matrix is not None and not (found and line.text.split()[0] in found[-1].matrix.rows):
+        if matrix is not None and not (found and _goes_on(found[-1].matrix, line)):
             found.append(_Topology(matrix, node, paths_only=paths))
         elif found:
             found[-1].take(line)
@@ -67,6 +67,11 @@ def _read_host(lines: list[Line], node: str) -> list[Run]:
         refuse_failure(lines)
         raise Refused("no header with the devices of the matrix", lines[0].number if lines else 0)
     return [topology.build() for topology in found]
+
+
+def _goes_on(matrix: Matrix, line: Line) -> bool:
+    """Whether a line of device names is a row of a matrix that is not complete yet, rather than the next header."""
+    return line.text.split()[0] in matrix.rows and bool(absent_rows(matrix))
 
 
 class _Topology:
@@ -125,12 +130,23 @@ class _Topology:
             builder.notice(
                 "other-vendor", f"{len(own)} NPUs of npu-smi; there is no NVIDIA GPU in this output", Weight.INFO
             )
-        elif not peer:
+        elif peer:
+            self._say_peers()
+        else:
             links = {pair: link for pair, (link, _) in matrix.cells.items()}
             mirrored = {(b, a): link for (a, b), link in links.items() if b in absent}
             say_links(builder, {**mirrored, **links}, own, paths_only=self._paths_only)
             self._say_nics(own, nics, whole=not any(gpu in absent for gpu in own))
         return builder.build()
+
+    def _say_peers(self) -> None:
+        pairs = {tuple(sorted(pair)): link for pair, (link, _) in self.matrix.cells.items() if pair[0] != pair[1]}
+        without = [link for link in pairs.values() if link not in ("OK", "X")]
+        if without:
+            said = (
+                f"{len(without)} of {len(pairs)} pairs of GPUs have no peer access ({', '.join(sorted(set(without)))})"
+            )
+            self._builder.notice("no-peer-access", said, Weight.WARNING, self.matrix.line)
 
     def _observe_links(self, name: str, form: re.Pattern[str]) -> None:
         for (a, b), (link, line) in self.matrix.cells.items():
