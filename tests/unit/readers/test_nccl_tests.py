@@ -456,3 +456,17 @@ def test_list_marks_and_bars_of_web_pages_are_no_columns():
         run = only_run(text)
         assert numbers(run, "busbw", "GB/s") == [90, 90]
         assert "unknown-column" not in codes(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "MSCCL++",
+            "# Initializing MSCCL++\n#  size  count  time  algbw  busbw  #wrong\n  1024  16  23.1  4.13  4.25  0\n",
+        ),
+        ("nccom-test", "size(B)  count(elems)  type  time(us)  algbw(GB/s)  busbw(GB/s)\n4096 4096 uint8 76 4.1 4.1\n"),
+    ],
+)
+def test_tools_with_a_like_table_are_refused_by_name(name, text):
+    assert name in str(read(text + "Avg bus bandwidth:\t4.1GB/s\n").refusal)
