@@ -125,18 +125,18 @@ def test_a_byte_altered_after_collection_takes_the_measurement_away(box, tmp_pat
     assert "altered after it was collected" in found["reason"]
 
 
-def test_without_a_manifest_runs_still_count_and_it_is_said(box, tmp_path):
+def test_without_a_manifest_no_run_counts_and_it_is_said(box, tmp_path):
     file, results = copy_of(box, tmp_path)
     (results / "manifest.json").unlink()
     found = json.loads(cw("import", file, results, "--format", "json").stdout)
-    assert claim(found, "checkpoint-write")["outcome"] == claim(found, "checkpoint-restore")["outcome"]
-    assert any("no manifest" in r for r in found["remarks"])
+    assert claim(found, "checkpoint-write")["outcome"] == "not measured"
+    assert "not protected by the manifest: there is none" in claim(found, "checkpoint-write")["reason"]
 
 
 def test_an_empty_output_is_not_measured(box, tmp_path):
     file, results = copy_of(box, tmp_path)
-    (results / "manifest.json").unlink()
     (results / "checkpoint" / NODE / "stdout.txt").write_text("", encoding="utf-8")
+    run("sh", "collect.sh", cwd=box[1], CW_RESULTS=str(results))
     found = json.loads(cw("import", file, results, "--format", "json").stdout)
     assert claim(found, "checkpoint-write")["outcome"] == "not measured"
 
@@ -182,6 +182,7 @@ def test_on_cpus_alone_a_collective_is_labelled_so_or_its_tool_is_named(tmp_path
     file.write_text(text, encoding="utf-8")
     cw("export", file, tmp_path / "export", "--shell", check=True)
     run("sh", "run.sh", "collective-cpu", cwd=tmp_path / "export")
+    run("sh", "collect.sh", cwd=tmp_path / "export")
     found = json.loads(cw("import", file, tmp_path / "export", "--format", "json").stdout)
     unit = next(r for r in found["runs"] if r["test"] == "collective-cpu")
     if unit["state"] == "lacking":
