@@ -29,16 +29,20 @@ from clusterwright.judging.acceptance_verdicts import (
     explain_verdicts,
     gather_findings,
 )
+from clusterwright.judging.ceilings import limits_of
 from clusterwright.judging.deriving import derive as derive_readings
 from clusterwright.judging.placing_outputs import hosts_in_path, read_moment
 from clusterwright.judging.recording import record
 from clusterwright.judging.requirements import collect_claims
 from clusterwright.judging.sites import site_of
+from clusterwright.judging.verdicts import judge
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.model.documents import Document
-from clusterwright.model.evidence import Evidence
+from clusterwright.model.evidence import Evidence, Verdict
+from clusterwright.model.evidence import Outcome as Judged
 from clusterwright.model.observations import Outcome, Transcript
 from clusterwright.plan.planning import plan_architecture
+from clusterwright.plan.results import Plan
 from clusterwright.readers.reading import KINDS, read_output
 from clusterwright.render.scripts import FORMAT, shell_command
 from clusterwright.report.acceptance_results import render_results, results_markdown, results_values
@@ -101,10 +105,27 @@ def import_acceptance(request: ImportRequest, *, now: datetime | None = None) ->
     remarks += _dead_pods(pods, plan, findings)
     now = now or datetime.now(UTC)
     everything = (*findings.evidence, *evidence)
-    verdicts, coverage = judge_document(document, plan_architecture(document, catalogue), (), everything, now=now)
+    planned = plan_architecture(document, catalogue)
+    verdicts, coverage = judge_document(document, planned, (), everything, now=now)
     commands = {t.id: f"sh {_starter(exported)} {t.id}" for t in plan.tests}
-    explained = explain_verdicts(verdicts, plan, findings, commands)
+    own = _own_reasons(document, planned, verdicts, everything, now)
+    explained = explain_verdicts(verdicts, plan, findings, commands, own)
     return Imported(plan, findings, explained, coverage, tuple(others), tuple(remarks))
+
+
+def _own_reasons(
+    document: Document, planned: Plan, verdicts: Sequence[Verdict], evidence: Sequence[Evidence], now: datetime
+) -> dict[str, str]:
+    """Claim that is open → why the tests that were planned for it leave it so, whatever others happened to measure."""
+    claims = collect_claims(document.architecture)
+    site, limits = site_of(document.architecture), limits_of(claims, planned)
+    found = {}
+    for claim, verdict in zip(claims, verdicts, strict=True):
+        if verdict.outcome is Judged.NOT_MEASURED:
+            meant = [e for e in evidence if claim.id in e.requirements]
+            own = judge((claim,), meant, (), now=now, site=site, limits=limits)[0]
+            found[claim.id] = own.reason if own.outcome is Judged.NOT_MEASURED else verdict.reason
+    return found
 
 
 def describe_import(imported: Imported, width: int = 120) -> str:

@@ -98,10 +98,15 @@ def image_evidence(output: RunOutput, test: PlannedTest, nodes: Sequence[str]) -
     return _record(output, test, derivation, nodes)
 
 
-def combine_ranks(outputs: Mapping[tuple[str, ...], RunOutput], test: PlannedTest) -> Evidence | None:
+def combine_ranks(
+    outputs: Mapping[tuple[str, ...], RunOutput], test: PlannedTest, absent: Mapping[str, str] | None = None
+) -> Evidence | None:
     """Evidence of a job whose ranks wrote one output per node, None when none came back.
 
-    A node that did not report leaves the job without a verdict: what its ranks did is not known.
+    A node without an output leaves the job without a verdict: what its ranks did is not known.
+
+    Args:
+        absent: node → why it has no output, where it says so itself.
     """
     if not outputs:
         return None
@@ -124,17 +129,20 @@ def combine_ranks(outputs: Mapping[tuple[str, ...], RunOutput], test: PlannedTes
     run = replace(spoilt, started=min(r.started for r in times), ended=max(r.ended for r in times))
     whole = RunOutput(run, first.path, transcript, first.digest, first.image)
     found = evidence_of(whole, test, nodes)
-    why = _why_no_job(outputs, test)
+    why = _why_no_job(outputs, test, absent or {})
     if not why:
         return found
     kept = tuple(replace(r, value=None, unreadable=why) for r in found.readings)
     return _record(whole, test, replace(derive(transcript), readings=kept), nodes)
 
 
-def _why_no_job(outputs: Mapping[tuple[str, ...], RunOutput], test: PlannedTest) -> str:
-    missing = [n for n in test.nodes if (n,) not in outputs]
-    if missing:
-        return f"incomplete: {fold(missing)} did not report"
+def _why_no_job(outputs: Mapping[tuple[str, ...], RunOutput], test: PlannedTest, absent: Mapping[str, str]) -> str:
+    by_why: dict[str, list[str]] = {}
+    for node in test.nodes:
+        if (node,) not in outputs:
+            by_why.setdefault(absent.get(node, "did not report"), []).append(node)
+    if by_why:
+        return f"incomplete: {'; '.join(f'{fold(nodes)}: {why}' for why, nodes in by_why.items())}"
     seen = (o for output in outputs.values() for run in output.transcript.runs for o in run.observations)
     worlds = {o.value for o in seen if o.name == "world_size" and isinstance(o.value, float)}
     if worlds and worlds != {float(test.ranks)}:

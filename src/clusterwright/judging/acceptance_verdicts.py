@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from clusterwright.judging.acceptance_contradictions import (
@@ -54,12 +54,18 @@ class Findings:
         units: one result per run that the plan expects, in its order.
         controls: one per negative control.
         unplanned: runs that the plan does not know, in words.
+        sources: evidence id → id of the test that gave it.
+        without_load: (test, nodes, why) of logs that were to cover a load which was none.
+        reported: nodes of which a record came back, whatever it says.
     """
 
     evidence: tuple[Evidence, ...]
     units: tuple[UnitResult, ...]
     controls: tuple[ControlResult, ...]
     unplanned: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    without_load: tuple[tuple[str, Group, str], ...] = ()
+    reported: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,7 @@ class Imported:
         """Nodes of which no run came back at all, though one was expected."""
         expected = dict.fromkeys(n for u in self.findings.units for n in u.nodes)
         seen = {n for u in self.findings.units if u.state is not State.ABSENT for n in u.nodes}
+        seen |= self.findings.reported
         return tuple(n for n in expected if n not in seen)
 
     @property
@@ -103,23 +110,29 @@ def gather_findings(plan: AcceptancePlan, returned: Sequence[ReturnedRun], pools
     for run in examine_runs(plan, returned, facts):
         if run.run.role in ("", "client"):
             by_unit.setdefault((run.run.test, run.run.unit), []).append(run)
+    servers = {(r.run.test, r.run.unit): r.run for r in returned if r.run.role not in ("", "client")}
     evidence: dict[str, list[Evidence]] = {t.id: [] for t in plan.tests}
     units: list[UnitResult] = []
     loads = _loads(plan, by_unit)
+    without_load: list[tuple[str, Group, str]] = []
     for test in plan.tests:
         attempts: dict[int, dict[Group, RunOutput]] = {}
         parts: list[Evidence] = []
         for unit, nodes in test.units:
             runs = sorted(by_unit.pop((test.id, unit), []), key=lambda r: r.run.attempt)
-            units.append(_unit_result(test, unit, nodes, runs))
+            units.append(_unit_result(test, unit, nodes, runs, servers.get((test.id, unit))))
+            load = loads.get((test.kind.follows, nodes))
+            if load is not None and load.why_none and runs:
+                without_load.append((test.id, nodes, load.why_none))
             for run in runs:
-                found = _evidence(test, nodes, run, loads.get((test.kind.follows, nodes)), facts.get(test.pool))
+                found = _evidence(test, nodes, run, load, facts.get(test.pool))
                 evidence[test.id] += found
                 parts += found
                 if run.outputs and not run.problem and not run.run.lacking:
                     attempts.setdefault(run.run.attempt, {})[nodes] = run.outputs[0]
         if test.kind.launch == "ranks":
-            jobs = (combine_ranks(outputs, test) for outputs in attempts.values())
+            absent = {u.nodes[0]: u.reason for u in units if u.test == test.id and u.state is not State.READ}
+            jobs = (combine_ranks(outputs, test, absent) for outputs in attempts.values())
             evidence[test.id] += [job for job in jobs if job is not None]
         elif test.kind.runs == "together":
             evidence[test.id] += combine(parts)[len(parts) :]
@@ -130,7 +143,15 @@ def gather_findings(plan: AcceptancePlan, returned: Sequence[ReturnedRun], pools
     )
     claimed = [e for t in plan.tests if not t.control_of for e in evidence[t.id]]
     strange = tuple(f"{test} on {unit}" for test, unit in by_unit)
-    return Findings(tuple(claimed), tuple(units), controls, strange)
+    return Findings(
+        evidence=tuple(claimed),
+        units=tuple(units),
+        controls=controls,
+        unplanned=strange,
+        sources={e.id: t.id for t in plan.tests if not t.control_of for e in evidence[t.id]},
+        without_load=tuple(without_load),
+        reported=frozenset(r.run.node for r in returned if r.run.node),
+    )
 
 
 def examine_runs(
@@ -182,7 +203,12 @@ def _loads(
     }
 
 
-def _unit_result(test: PlannedTest, unit: str, nodes: Group, runs: Sequence[ReturnedRun]) -> UnitResult:
+def _unit_result(
+    test: PlannedTest, unit: str, nodes: Group, runs: Sequence[ReturnedRun], server: RunRecord | None
+) -> UnitResult:
+    """What came back of a unit; of a pair, the other side may be all that says why there is nothing."""
+    if not runs and server is not None and server.lacking:
+        return UnitResult(test.id, unit, nodes, State.LACKING, f"{server.lacking}, as {server.node} says", 1)
     if not runs:
         return UnitResult(test.id, unit, nodes, State.ABSENT, "did not report", 0)
     last = max(runs, key=lambda r: r.run.attempt)
@@ -218,38 +244,59 @@ def _evidence(
 
 
 def explain_verdicts(
-    verdicts: Sequence[Verdict], plan: AcceptancePlan, findings: Findings, commands: Mapping[str, str]
+    verdicts: Sequence[Verdict],
+    plan: AcceptancePlan,
+    findings: Findings,
+    commands: Mapping[str, str],
+    own: Mapping[str, str] | None = None,
 ) -> tuple[Verdict, ...]:
     """The verdicts, those that are open with what happened to their tests and the command that comes next.
 
     Args:
         commands: test → command that runs it (again).
+        own: claim → why the tests that were planned for it leave it open; where it is missing, the verdict's reason.
     """
     results: dict[str, list[UnitResult]] = {}
     for unit in findings.units:
         results.setdefault(unit.test, []).append(unit)
-    uncovered = {u.claim: u for u in plan.uncovered}
-    return tuple(_explain(v, plan, results, uncovered, commands) for v in verdicts)
+    return tuple(_explain(v, plan, findings, results, commands, (own or {}).get(v.id, v.reason)) for v in verdicts)
 
 
 def _explain(
     verdict: Verdict,
     plan: AcceptancePlan,
+    findings: Findings,
     results: Mapping[str, list[UnitResult]],
-    uncovered: Mapping[str, object],
     commands: Mapping[str, str],
+    own: str,
 ) -> Verdict:
-    if verdict.outcome is not Outcome.NOT_MEASURED:
-        return verdict
     tests = [t for t in plan.tests if verdict.id in t.claims]
+    if verdict.outcome is Outcome.NOT_MET:
+        source = findings.sources.get(verdict.evidence_id, "")
+        strange = source and source not in {t.id for t in tests}
+        return replace(verdict, reason=f"{verdict.reason} (seen by {source})") if strange else verdict
+    if verdict.outcome is not Outcome.NOT_MEASURED or not tests:
+        return verdict
     found = [u for t in tests for u in results.get(t.id, ())]
     happened = describe_results(found)
-    if not tests:
-        return verdict
-    bare = verdict.reason == "not run" or all(u.state is not State.READ for u in found)
-    reason = happened if bare and happened else "; ".join(filter(None, (verdict.reason, happened)))
+    bare = own == "not run" or all(u.state is not State.READ for u in found)
+    reason = happened if bare and happened else "; ".join(filter(None, (own, happened)))
+    if verdict.requirement.conditions.duration is not None and (why := _no_load(findings, tests)):
+        reason = f"{why}; {reason}"
+    if reason == "not run":
+        reason = verdict.reason
     open_tests = [t for t in tests if any(u.state is not State.READ for u in results.get(t.id, ()))] or tests
     return replace(verdict, reason=reason, next_step="; ".join(_next(t, results, commands) for t in open_tests))
+
+
+def _no_load(findings: Findings, tests: Sequence[PlannedTest]) -> str:
+    """Why what came before a log was no load, by reason, with the nodes."""
+    ids = {t.id for t in tests}
+    by_why: dict[str, list[str]] = {}
+    for test, nodes, why in findings.without_load:
+        if test in ids:
+            by_why.setdefault(why, []).extend(nodes)
+    return "; ".join(f"no load came before it: {why} ({fold(nodes)})" for why, nodes in by_why.items())
 
 
 def _next(test: PlannedTest, results: Mapping[str, list[UnitResult]], commands: Mapping[str, str]) -> str:

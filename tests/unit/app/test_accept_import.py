@@ -11,6 +11,7 @@ import pytest
 
 from builders.acceptance import TWO_WORKERS, nccl_output
 from clusterwright.app.accepting_results import ImportRequest, import_acceptance
+from clusterwright.judging.acceptance_runs import State
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.evidence import Outcome
 
@@ -18,11 +19,11 @@ NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 NODES = ("gpu-001", "gpu-002")
 
 
-def record(node, attempt=1, minutes=30, **changes):
+def record(unit, attempt=1, minutes=30, **changes):
     began, ended = NOW - timedelta(minutes=minutes), NOW - timedelta(minutes=minutes - 3)
     return {
-        "format": "clusterwright-run/1", "test": "collective-in-node", "reader": "nccl-tests", "unit": node,
-        "attempt": attempt, "role": "", "node": node, "nodes": node, "engine": "kubernetes",
+        "format": "clusterwright-run/1", "test": "collective-in-node", "reader": "nccl-tests", "unit": unit,
+        "attempt": attempt, "role": "", "node": unit, "nodes": unit, "engine": "kubernetes",
         "started": f"{began:%Y-%m-%dT%H:%M:%SZ}", "ended": f"{ended:%Y-%m-%dT%H:%M:%SZ}", "exit_code": 0,
         "timed_out": False, "lacking": "", "image": "", "driver": "595.91.07", "kernel": "6.8", "files": "stdout.txt",
     } | changes  # fmt: skip
@@ -181,3 +182,68 @@ def test_a_slow_first_directory_is_not_overwritten_by_a_second(results):
     (folder / "stdout.txt").write_text(nccl_output(busbw=200.0, host="gpu-002"), encoding="utf-8")
     collect(results)
     assert verdict(results).outcome is Outcome.NOT_MET
+
+
+def add(root, test, unit, text, reader, **changes):
+    folder = root / test / unit
+    folder.mkdir(parents=True)
+    run = record(unit, test=test, reader=reader, **changes)
+    (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    (folder / "stdout.txt").write_text(text, encoding="utf-8")
+    collect(root)
+
+
+def test_the_reason_is_that_of_the_test_that_was_meant_for_the_claim(results):
+    shutil.rmtree(results / "collective-in-node" / "gpu-002")
+    shutil.rmtree(results / "collective-in-node" / "gpu-001")
+    for node in NODES:
+        add(results, "collective-in-node", node, "torchrun: command not found\n", "nccl-tests")
+    hosts = nccl_output(ranks=8).splitlines()
+    both = "\n".join([line.replace("gpu-001", "gpu-002") if "Rank  7" in line else line for line in hosts])
+    add(results, "collective-all", "all", both, "nccl-tests", nodes="gpu-001,gpu-002", node="gpu-001")
+    reason = verdict(results).reason
+    assert "unreadable" in reason
+    assert "other scope" not in reason
+    assert "other readings" not in reason
+
+
+def diagnosis(status):
+    results = [{"entity_group": "GPU", "entity_group_id": 1, "entity_id": i, "status": status} for i in range(8)]
+    tests = [{"name": "targeted_power", "results": results, "test_summary": {"status": status}}]
+    return json.dumps({
+        "dcgm_version": "4.5.2", "driver_version": "595.91.07",
+        "entity_groups": [{"entity_group": "GPU", "entity_group_id": 1, "entities": [
+            {"entity_id": i, "device_id": "2330", "serial_num": str(i)} for i in range(8)]}],
+        "DCGM Diagnostic": {"test_categories": [{"category": "Stress", "tests": tests}]},
+    })  # fmt: skip
+
+
+def test_a_failure_in_a_test_of_another_claim_names_the_test_that_saw_it(results):
+    add(results, "sustained-load", "gpu-001", diagnosis("Fail"), "dcgm-diag")
+    found = imported(results)
+    assert found.exit_code == 1
+    failed = next(v for v in found.verdicts if v.id == "dcgm-level-3")
+    assert failed.outcome is Outcome.NOT_MET
+    assert failed.reason.endswith("(seen by sustained-load)")
+
+
+def test_a_load_that_was_none_is_the_reason_of_the_claim_about_the_log(results):
+    add(results, "sustained-load", "gpu-001", "{}", "dcgm-diag")
+    add(results, "kernel-log", "gpu-001", "2026-11-01T00:00:00,000000+00:00 Linux version 6.8\n", "kernel-log")
+    reason = next(v for v in imported(results).verdicts if v.id == "no-xid").reason
+    assert reason.startswith("no load came before it: its output is unreadable")
+
+
+def test_a_node_that_said_it_has_no_such_hardware_did_report(results):
+    shutil.rmtree(results / "collective-in-node")
+    place = results / "rdma-write" / "gpu-001+gpu-002.server"
+    place.mkdir(parents=True)
+    pair = {"test": "rdma-write", "nodes": "gpu-001,gpu-002", "node": "gpu-001", "exit_code": None}
+    said = record("gpu-001+gpu-002", role="server", lacking="no such hardware: no RDMA device", **pair)
+    (place / "run.json").write_text(json.dumps(said), encoding="utf-8")
+    collect(results)
+    found = imported(results)
+    assert found.silent == ("gpu-002",)
+    unit = next(u for u in found.findings.units if u.test == "rdma-write")
+    assert unit.state is State.LACKING
+    assert unit.reason == "no such hardware: no RDMA device, as gpu-001 says"

@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from builders.acceptance import TWO_WORKERS
+from builders.acceptance import TWO_WORKERS, nccl_output
 from clusterwright.cli.main import app
 from clusterwright.lib.errors import InvalidInput
 
@@ -82,3 +82,35 @@ def test_a_directory_that_holds_something_needs_force(tmp_path):
     assert run("export", TWO_WORKERS, tmp_path, "--shell", "--force").exit_code == 0
     assert (tmp_path / "mine").read_text(encoding="utf-8") == "x"
     assert (tmp_path / "run.sh").stat().st_mode & 0o111
+
+
+@pytest.fixture
+def bundle(tmp_path, monkeypatch):
+    """A bundle with the in-node bandwidth of both nodes, exported from a store."""
+    monkeypatch.chdir(tmp_path)
+    for node in ("gpu-001", "gpu-002"):
+        (tmp_path / f"{node}.txt").write_text(nccl_output(host=node), encoding="utf-8")
+        added = ("evidence", "add", f"{node}.txt", "--nodes", node, "--engine", "kubernetes")
+        done = CliRunner().invoke(app, added)
+        assert done.exit_code == 0, (done.output, done.exception)
+    done = CliRunner().invoke(app, ["evidence", "export", "b.tar"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return tmp_path / "b.tar"
+
+
+def test_since_a_bundle_only_what_the_replaced_node_made_stale_is_planned(bundle):
+    done = run("plan", TWO_WORKERS, "--since", bundle, "--replaced", "gpu-002", "--format", "json")
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    plan = json.loads(done.output)
+    assert list(plan["again"]) == ["all-reduce-in-node"]
+    assert {t["id"] for t in plan["tests"]} >= {"collective-in-node"}
+    assert not {t["id"] for t in plan["tests"]} & {"collective-all", "sustained-load", "checkpoint", "rdma-write"}
+    units = next(t for t in plan["tests"] if t["id"] == "collective-in-node")
+    assert "gpu-002" in json.dumps(units)
+    assert "gpu-001" not in json.dumps(units)
+
+
+def test_since_a_file_that_is_no_bundle_is_refused(bundle, tmp_path):
+    (tmp_path / "x.tar").write_text("no bundle", encoding="utf-8")
+    done = run("plan", TWO_WORKERS, "--since", tmp_path / "x.tar", "--replaced", "gpu-002")
+    assert isinstance(done.exception, InvalidInput)
