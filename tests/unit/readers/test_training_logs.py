@@ -8,7 +8,7 @@ from builders.corpus import found, values
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.observations import NoValue, Outcome, Run, Transcript, Weight
 from clusterwright.readers.reading import read_output
-from clusterwright.readers.training import steps
+from clusterwright.readers.training import steps, training_logs
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "readers" / "training-log"
 MEGATRON = (FIXTURES / "megatron.log").read_text()
@@ -88,6 +88,13 @@ def test_an_iteration_that_goes_back_begins_a_new_run() -> None:
     one, two = read(row(40) + row(45) + row(41)).runs
     assert len(values(one, "step_time")) == 2
     assert "started-again" in codes(two)
+
+
+def test_starts_beyond_what_is_kept_are_counted(monkeypatch) -> None:
+    monkeypatch.setattr(training_logs, "_MOST_RUNS", 2)
+    runs = read("".join(row(40) + row(45) for _ in range(6))).runs
+    assert len(runs) == 2
+    assert runs[-1].missing == ("4 later starts of the job",)
 
 
 def test_a_rate_per_millisecond_is_recognised_by_batch_and_time() -> None:

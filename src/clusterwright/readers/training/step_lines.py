@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from clusterwright.model.observations import NoValue, Value
@@ -73,16 +74,21 @@ def _megatron(text: str, found: re.Match[str], number: int, reject: Reject) -> S
     step = Step(int(found[1]), number)
     for cell in (*cells.split("|"), *before.split("|")):
         label, colon, value = cell.partition(":")
-        known = _LABEL.fullmatch(label.strip()) if len(label) < _LONGEST_LABEL else None
-        if not colon or known is None:
-            continue
-        name = _KEYS.get(known[1].lower())
-        if name is not None:
-            _keep(step, name, known[2] or "", value.strip())
+        meaning = _meaning(label) if colon and len(label) < _LONGEST_LABEL else None
+        if meaning is not None:
+            _keep(step, *meaning, value.strip())
     if "step_time" not in step.values:
         reject("the row has no time")
         return None
     return step
+
+
+@lru_cache(maxsize=1024)
+def _meaning(label: str) -> tuple[str, str] | None:
+    """(name, unit in brackets) of a label, None when it is not read; labels repeat from step to step."""
+    known = _LABEL.fullmatch(label.strip())
+    name = _KEYS.get(known[1].lower()) if known is not None else None
+    return (name, known[2] or "") if known is not None and name is not None else None
 
 
 def _keep(step: Step, name: str, unit: str, text: str) -> None:

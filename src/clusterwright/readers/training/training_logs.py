@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from clusterwright.lib.hostlists import HostlistError, expand
@@ -36,7 +37,9 @@ _START: Final = re.compile(r"\[before the start of training step\]|^\s*training 
 _NODES: Final = re.compile(r"(?:SLURM_(?:JOB_)?NODELIST=|is running .{0,200}?\()([\w.-]{1,60}\[[\d,-]{1,4000}\])")
 _WORLD: Final = re.compile(r"\bworld_size[ .=:]+(\d{1,9})\b|using world size: (\d{1,9})\b")
 _ELIDED: Final = re.compile(r"\s*(?:\[\.\.\.\]|\.\.\.|…)\s*")
+#: Most starts of a job that are runs of their own, and most values in them.
 _MOST_RUNS: Final = 200
+_MOST_VALUES: Final = 500_000
 _MOST_TIMERS: Final = 50_000
 _STRONG: Final = (
     (MEGATRON, 96), (re.compile(BEGINNING), 90), (MAXTEXT, 95), (re.compile(r"train_step_timing in s"), 92),
@@ -74,6 +77,7 @@ class _Reader:
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self._held: Line | None = None
+        self._values = 0
         self._left_out = 0
         self._begin()
 
@@ -199,8 +203,14 @@ class _Reader:
         self._begin()
 
     def _add(self, run: Run) -> None:
-        if len(self.runs) < _MOST_RUNS:
+        self._values += len(run.observations)
+        if not self.runs or (len(self.runs) < _MOST_RUNS and self._values <= _MOST_VALUES):
             self.runs.append(run)
+            return
+        self._left_out += 1
+        last = self.runs[-1]
+        kept = last.missing[:-1] if self._left_out > 1 else last.missing
+        self.runs[-1] = replace(last, missing=(*kept, f"{self._left_out:,} later starts of the job"))
 
 
 TRAINING: Final = Reader(
