@@ -88,7 +88,7 @@ class Imported:
     def silent(self) -> tuple[str, ...]:
         """Nodes of which no run came back at all, though one was expected."""
         expected = dict.fromkeys(n for u in self.findings.units for n in u.nodes)
-        seen = {n for u in self.findings.units if u.state is not State.ABSENT for n in u.nodes}
+        seen = {n for u in self.findings.units if u.state not in (State.ABSENT, State.LACKING) for n in u.nodes}
         seen |= self.findings.reported
         return tuple(n for n in expected if n not in seen)
 
