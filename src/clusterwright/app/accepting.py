@@ -186,14 +186,36 @@ def export_acceptance(planned: Planned, engine: Engine, options: Options) -> Fil
                 hint = did_you_mean(name, known) or f"tests use {', '.join(filter(None, known)) or 'none'}"
                 raise InvalidInput(f"no test uses a {what} '{name}'; {hint}")
     if engine == "kubernetes":
-        bare = [t.id for t in plan.tests if t.kind.runs != "client" and not image_of(t, options, plan.image)]
+        tests = Export(plan, engine, {}, options).tests
+        bare = [t.id for t in tests if t.kind.runs != "client" and not image_of(t, options, plan.image)]
         if bare:
             raise InvalidInput(
                 f"no image for {', '.join(bare[:3])}{' ...' if len(bare) > 3 else ''}: declare acceptance.image, or "
                 "give --image"
             )
     return _RENDER[engine](
-        Export(plan, engine, load_scripts(), options, rails_of(planned.document.architecture), planned.derived_with)
+        Export(
+            plan,
+            engine,
+            load_scripts(),
+            options,
+            rails_of(planned.document.architecture),
+            foreign_engine(planned, engine),
+            planned.derived_with,
+        )
+    )
+
+
+def foreign_engine(planned: Planned, engine: Engine) -> str:
+    """Why results of an export for that engine will not count, "" when they do."""
+    declared = [e for e in planned.plan.engine.split(" and ") if e]
+    runs_as = "local" if engine == "shell" else engine
+    if not declared or declared == [runs_as]:
+        return ""
+    some = "for pools of another engine " if runs_as in declared else ""
+    return (
+        f"The file declares the engine {' and '.join(declared)}, and these tests run under {runs_as}: {some}claims "
+        "stay not measured, as only what ran under the declared engine counts."
     )
 
 
@@ -227,6 +249,7 @@ __all__ = [
     "describe_acceptance",
     "evidence_of_bundle",
     "export_acceptance",
+    "foreign_engine",
     "markdown_of_acceptance",
     "plan_acceptance",
     "values_of_acceptance",

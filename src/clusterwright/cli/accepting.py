@@ -16,6 +16,7 @@ from clusterwright.app.accepting import (
     describe_acceptance,
     evidence_of_bundle,
     export_acceptance,
+    foreign_engine,
     markdown_of_acceptance,
     plan_acceptance,
     values_of_acceptance,
@@ -167,6 +168,8 @@ def export(
     written = export_acceptance(planned, chosen[0], options)
     directory = Path(files[-1])
     write_acceptance(written, directory, replace=force)
+    if why := foreign_engine(planned, chosen[0]):
+        note(f"warning: these results will not count. {why}")
     note(f"{len(planned.plan.tests)} tests in {len(written)} files below {directory}; read {directory / 'README.md'}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusterwright.judging.acceptance_plans import AcceptancePlan
+from clusterwright.judging.acceptance_plans import AcceptancePlan, PlannedTest
 
 #: Path in the export → its text.
 Files = dict[str, str]
@@ -59,6 +59,7 @@ class Export:
         engine: kubernetes, slurm or shell.
         scripts: file name → text of the scripts that every export copies (`run.sh`, `collect.sh`, `checkpoint.py` ...).
         rails: pool → its ports.
+        foreign: engines of the file that the export is not for, so that its results will not count; "" when it is.
         derived_with: what else the plan was derived from, so that it can be derived again.
     """
 
@@ -67,4 +68,19 @@ class Export:
     scripts: Mapping[str, str]
     options: Options
     rails: Mapping[str, Rails] = field(default_factory=dict)
+    foreign: str = ""
     derived_with: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Test → why it cannot be run on this engine."""
+        if self.engine != "kubernetes":
+            return {}
+        why = "not on Kubernetes: it needs the log of the node, and no pod sees the host"
+        return {t.id: why for t in self.plan.tests if t.kind.log_export}
+
+    @property
+    def tests(self) -> tuple[PlannedTest, ...]:
+        """The tests that the engine can run."""
+        left_out = self.left_out
+        return tuple(t for t in self.plan.tests if t.id not in left_out)

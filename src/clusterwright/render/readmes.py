@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from shlex import quote
 
-from clusterwright.judging.acceptance_plans import AcceptancePlan, PlannedTest
+from clusterwright.judging.acceptance_plans import PlannedTest
 from clusterwright.lib.hostlists import fold
 from clusterwright.render.exports import Export
-from clusterwright.render.scripts import one_line, services_of, stores_of
+from clusterwright.render.scripts import one_line, services_of, shell_command, stores_of
 
 
 def render_readme(export: Export, *, run: Sequence[str], needs: Sequence[str]) -> str:
@@ -24,9 +25,10 @@ def render_readme(export: Export, *, run: Sequence[str], needs: Sequence[str]) -
         "Nothing has to be installed in the cluster: these are plain scripts. A test whose hardware or tool is missing "
         "ends as *not measured* and says so.",
         "",
+        *([f"**These results will not count.** {export.foreign}", ""] if export.foreign else []),
         "## Before",
         "",
-        *(f"- {need}" for need in (*needs, *_settings(export))),
+        *(f"- {need}" for need in (*needs, *_settings(export), *_rights(export))),
         "",
         "## Run",
         "",
@@ -44,8 +46,9 @@ def render_readme(export: Export, *, run: Sequence[str], needs: Sequence[str]) -
         "",
         "| Test | Nodes | What | Rights | By | Keeps others out |",
         "|---|---|---|---|---|---|",
-        *(_row(t) for t in plan.tests),
+        *(_row(t) for t in export.tests),
         "",
+        *_left_out(export),
     ]
     return "\n".join(lines)
 
@@ -65,6 +68,58 @@ def _settings(export: Export) -> list[str]:
     return found
 
 
+def _rights(export: Export) -> list[str]:
+    tests = [t.id for t in export.tests if t.kind.rights == "root"]
+    if not tests:
+        return []
+    how = (
+        "their pods run as root where the image does, without privileges"
+        if export.engine == "kubernetes"
+        else 'run them as root, or set `CW_SUDO="sudo -n"`, which is put before their commands only (off by default); '
+        "without either they run with the rights that you have, and what they may not read is not measured"
+    )
+    return [f"rights of root for {', '.join(tests)}: {how}"]
+
+
+def _left_out(export: Export) -> list[str]:
+    if not export.left_out:
+        return []
+    by_id = {t.id: t for t in export.plan.tests}
+    items = [
+        f"- {id_} ({fold(by_id[id_].nodes)}): {why}; take it there with `{shell_command(by_id[id_].argv)}` and put the "
+        "file into `results` before it is collected"
+        for id_, why in export.left_out.items()
+    ]
+    return ["## Not in this export", "", *items, ""]
+
+
+def checked_words(tests: Sequence[PlannedTest], left_out: Mapping[str, str]) -> str:
+    """Shell lines that refuse a word which is neither a test nor a stage, with those that are."""
+    ids, stages = " ".join(t.id for t in tests), " ".join(map(str, sorted({t.kind.stage for t in tests})))
+    lines = [f"CW_TESTS='{ids}'", f"CW_STAGES='{stages}'", 'for word in "$@"; do', '    case "$word" in']
+    for id_, why in left_out.items():
+        lines += [
+            f"    {id_})",
+            f"        echo {quote(f'clusterwright: {id_}: {why}')} >&2",
+            "        exit 2",
+            "        ;;",
+        ]
+    lines += [
+        '    "" | *[!a-z0-9-]*) ;;',
+        "    *)",
+        '        case " $CW_TESTS $CW_STAGES " in',
+        '        *" $word "*) continue ;;',
+        "        esac",
+        "        ;;",
+        "    esac",
+        "    echo \"clusterwright: no test or stage '$word'; tests: $CW_TESTS; stages: $CW_STAGES\" >&2",
+        "    exit 2",
+        "done",
+        "",
+    ]
+    return "\n".join(lines)
+
+
 def _row(test: PlannedTest) -> str:
     nodes = fold(test.nodes) if test.nodes else "client"
     who = ", ".join(test.providers) or "-"
@@ -73,10 +128,10 @@ def _row(test: PlannedTest) -> str:
     return f"| {test.id} | {nodes} | {title} | {test.rights} | {who} | {kept} |"
 
 
-def stages_of(plan: AcceptancePlan) -> dict[int, list[PlannedTest]]:
+def stages_of(tests: Sequence[PlannedTest]) -> dict[int, list[PlannedTest]]:
     """Tests by stage, in order."""
     found: dict[int, list[PlannedTest]] = {}
-    for test in sorted(plan.tests, key=lambda t: t.kind.stage):
+    for test in sorted(tests, key=lambda t: t.kind.stage):
         found.setdefault(test.kind.stage, []).append(test)
     return found
 
@@ -100,9 +155,22 @@ def _clash(one: PlannedTest, other: PlannedTest) -> bool:
     return shared or bool(one.store and one.store == other.store)
 
 
-def guarded(test: PlannedTest, steps: Sequence[str], *, together: bool) -> list[str]:
-    """Steps that a script takes only when the test or its stage is wanted; beside others when `together`."""
+def guarded(
+    test: PlannedTest,
+    steps: Sequence[str],
+    *,
+    together: bool,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+    note: str = "",
+) -> list[str]:
+    """Steps that a script takes only when the test or its stage is wanted; beside others when `together`.
+
+    Args:
+        before, after: what a subshell does around the steps.
+        note: what follows once the subshell is started.
+    """
     body = [f"    {line}" for line in steps]
     if together:
-        body = ["    (", *(f"    {line}" for line in body), "    ) &"]
+        body = ["    (", *(f"    {line}" for line in (*before, *body, *after)), f"    ) &{note}"]
     return [f"if wanted {test.id} {test.kind.stage}; then", *body, "fi"]

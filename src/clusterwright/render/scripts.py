@@ -25,6 +25,8 @@ _SLOTS: Final = {
 #: A test that takes this much longer than planned has failed.
 _PATIENCE: Final = 1.5
 _PATIENCE_S: Final = 900.0
+#: Variables of lib/run.sh.
+_KNOBS: Final = ("CW_RESULTS", "CW_SUDO", "CW_IMAGE", "CW_RAILS", "CW_RAIL_WAIT", "CW_RAIL_SECONDS", "CW_RAIL_IDLE")
 FORMAT: Final = "clusterwright-acceptance/1"
 
 
@@ -34,7 +36,7 @@ def common_files(export: Export) -> Files:
     files["collect.sh"] = export.scripts["collect.sh"]
     files["plan.json"] = render_plan(export)
     files["settings.sh"] = render_settings(export)
-    for test in export.plan.tests:
+    for test in export.tests:
         files[f"tests/{test.id}.sh"] = render_test(test, export.rails.get(test.pool, Rails()))
     return files
 
@@ -65,6 +67,8 @@ def render_test(test: PlannedTest, rails: Rails) -> str:
     if "endpoint" in kind.placeholders:
         variable = endpoint_variable(test.workload)
         lines.append(f'cw_endpoint {quote(one_line(test.workload))} "${{{variable}:-}}"')
+    if kind.rights == "root":
+        lines.append("cw_root")
     lines += [f"cw_set {name} {quote(value)}" for name, value in kind.environment.items()]
     if kind.during:
         lines.append(f"cw_during {' '.join(map(quote, kind.during))}")
@@ -156,6 +160,13 @@ def render_settings(export: Export, paths: Mapping[str, str] | None = None) -> s
     return "\n".join(lines) + "\n"
 
 
+def forwarded(plan: AcceptancePlan) -> tuple[str, ...]:
+    """Variables that whoever starts the tests may set, and that hold on every node."""
+    stores = (store_variable(s) for s in stores_of(plan))
+    services = (endpoint_variable(w) for w in services_of(plan))
+    return tuple(dict.fromkeys((*stores, *services, *_KNOBS)))
+
+
 def _default(name: str, value: str) -> str:
     return f'if [ -z "${{{name}:-}}" ]; then {name}={quote(value)}; fi'
 
@@ -163,6 +174,7 @@ def _default(name: str, value: str) -> str:
 def render_plan(export: Export) -> str:
     """The plan as JSON: which runs must report, and for what."""
     plan = export.plan
+    left_out = export.left_out
     tests = [
         {
             "id": t.id,
@@ -173,6 +185,7 @@ def render_plan(export: Export) -> str:
             "units": [{"unit": unit, "nodes": list(nodes)} for unit, nodes in t.units],
             "claims": list(t.claims),
             "control_of": t.control_of,
+            **({"left_out": left_out[t.id]} if t.id in left_out else {}),
         }
         for t in plan.tests
     ]

@@ -114,3 +114,11 @@ def test_since_a_file_that_is_no_bundle_is_refused(bundle, tmp_path):
     (tmp_path / "x.tar").write_text("no bundle", encoding="utf-8")
     done = run("plan", TWO_WORKERS, "--since", tmp_path / "x.tar", "--replaced", "gpu-002")
     assert isinstance(done.exception, InvalidInput)
+
+
+@pytest.mark.parametrize(("engine", "warned"), [("--shell", True), ("--slurm", True), ("--kubernetes", False)])
+def test_an_export_for_an_engine_that_the_file_does_not_declare_is_written_with_a_warning(engine, warned, tmp_path):
+    done = run("export", TWO_WORKERS, tmp_path / "out", engine)
+    assert done.exit_code == 0
+    assert ("these results will not count" in done.stderr) == warned
+    assert ("declares the engine kubernetes" in done.stderr) == warned

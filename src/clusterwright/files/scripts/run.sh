@@ -69,7 +69,50 @@ cw_begin() {
     CW_STARTED=$(cw_now)
     CW_COMMAND=
     CW_FILES=${4:-stdout.txt}
+    CW_RIGHTS=user
+    CW_CHILD=
+    CW_DURING=
+    CW_SERVERS=
     export CW_OUT
+    trap 'cw_stop HUP 129' HUP
+    trap 'cw_stop INT 130' INT
+    trap 'cw_stop TERM 143' TERM
+}
+
+# cw_stop SIGNAL CODE: ends everything that the test started, and writes down that it was stopped.
+cw_stop() {
+    trap '' HUP INT TERM
+    CW_SIGNAL=$1
+    for child in $CW_CHILD $CW_DURING $CW_SERVERS; do
+        # `timeout` hands it on to all that it started, and kills what stays. What runs as root is stopped as root.
+        if ! kill -TERM "$child" 2>/dev/null && [ -n "${CW_AS_ROOT:-}" ]; then
+            $CW_AS_ROOT kill -TERM "$child" 2>/dev/null
+        fi
+    done
+    for child in $CW_CHILD $CW_SERVERS; do
+        wait "$child" 2>/dev/null
+    done
+    cw_record "$2" false ""
+    exit "$2"
+}
+
+# cw_limited SECONDS FILE COMMAND...: runs it with a limit, its output in the file. A signal to the script ends it, too.
+cw_limited() {
+    limit=$1
+    file=$2
+    shift 2
+    # shellcheck disable=SC2086  # a command with its options, or nothing
+    ${CW_AS_ROOT:-} timeout -k 30 "$limit" "$@" >"$file" 2>>"$CW_OUT/stderr.txt" </dev/null &
+    CW_CHILD=$!
+    wait "$CW_CHILD"
+    code=$?
+    CW_CHILD=
+    return $code
+}
+
+# The test wants the rights of root. CW_SUDO="sudo -n" starts its command so; without it the user's rights are used.
+cw_root() {
+    CW_RIGHTS=root
 }
 
 # cw_record EXIT_CODE TIMED_OUT LACKING: writes run.json.
@@ -211,7 +254,12 @@ cw_during() {
 # cw_run COMMAND...: runs it with a limit and records how it ended. 69 means that it found a tool of its own missing.
 cw_run() {
     CW_COMMAND=$*
-    timeout -k 30 "$CW_SECONDS" "$@" >"$CW_OUT/stdout.txt" 2>"$CW_OUT/stderr.txt"
+    if [ "$CW_RIGHTS" = root ] && [ -n "${CW_SUDO:-}" ] && [ "$(id -u)" != 0 ]; then
+        CW_AS_ROOT=$CW_SUDO
+        CW_COMMAND="$CW_SUDO $*"
+    fi
+    : >"$CW_OUT/stderr.txt"
+    cw_limited "$CW_SECONDS" "$CW_OUT/stdout.txt" "$@"
     code=$?
     if [ -n "${CW_DURING:-}" ]; then
         kill "$CW_DURING" 2>/dev/null
@@ -387,7 +435,7 @@ cw_rail() {
     fi
     waited=0
     while :; do
-        timeout -k 10 "${CW_RAIL_SECONDS:-90}" "$@" "$CW_PEER" >"$file" 2>>"$CW_OUT/stderr.txt"
+        cw_limited "${CW_RAIL_SECONDS:-90}" "$file" "$@" "$CW_PEER"
         code=$?
         if [ $code -eq 0 ]; then CW_RAIL_WAIT=10; fi
         if [ $code -eq 0 ] || [ $code -eq 124 ] || [ $code -eq 137 ] || [ $waited -ge "$CW_RAIL_WAIT" ]; then

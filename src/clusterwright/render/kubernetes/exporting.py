@@ -9,7 +9,7 @@ from clusterwright.render.exports import Export, Files
 from clusterwright.render.kubernetes.fetching import render_fetch
 from clusterwright.render.kubernetes.jobs import LABEL, SCRIPTS, SERVICE, SSH_SECRET, jobs_of, with_scripts
 from clusterwright.render.kubernetes.yaml_text import yaml_documents
-from clusterwright.render.readmes import guarded, render_readme, stages_of, waves_of
+from clusterwright.render.readmes import checked_words, guarded, render_readme, stages_of, waves_of
 from clusterwright.render.scripts import common_files, limit_s, one_line, render_settings
 
 _SUBMIT = """\
@@ -52,8 +52,8 @@ apply() {{
     echo "clusterwright: $2 is not over after $3 s; sh fetch.sh shows what there is" >&2
 }}
 
-$KUBECTL apply -f manifests/00-scripts.yaml || exit 1
 """
+_APPLY = "$KUBECTL apply -f manifests/00-scripts.yaml || exit 1\n"
 _KEYS = """\
 if ! $KUBECTL get secret {secret} >/dev/null 2>&1; then
     # A key for this acceptance alone: MPI starts its processes in other pods over ssh.
@@ -102,10 +102,14 @@ def render_kubernetes(export: Export) -> Files:
     }
     shared = _scripts(export, files)
     files["manifests/00-scripts.yaml"] = yaml_documents(shared)
-    stages = stages_of(plan)
+    stages = stages_of(export.tests)
     listed = ", ".join(map(str, stages))
-    lines = [_SUBMIT.format(cluster=one_line(plan.cluster), stages=listed, **names)]
-    if any(_is_mpi(t) for t in plan.tests):
+    lines = [
+        _SUBMIT.format(cluster=one_line(plan.cluster), stages=listed, **names),
+        checked_words(export.tests, export.left_out),
+        _APPLY,
+    ]
+    if any(_is_mpi(t) for t in export.tests):
         lines.append(_KEYS.format(**names))
     for stage, tests in stages.items():
         for wave in waves_of(tests):
@@ -174,7 +178,7 @@ _RUN = (
 def _needs(export: Export) -> list[str]:
     options = export.options
     needs = [f"`kubectl` with rights to create ConfigMaps, Services, Secrets and Jobs in `{options.namespace}`"]
-    tests = export.plan.tests
+    tests = export.tests
     if any(t.kind.image == "tools" and t.kind.runs != "client" for t in tests) and not options.tools_image:
         needs.append(
             "tests of the node's health and of RDMA run in the production image, which may lack their tools (dcgmi, "
@@ -189,6 +193,6 @@ def _needs(export: Export) -> list[str]:
         )
     if any("store" in t.kind.placeholders for t in tests):
         needs.append("a PersistentVolumeClaim (ReadWriteMany) for each store; `--store NAME=CLAIM` says which")
-    if any(t.kind.argv[0] in ("dmesg", "journalctl") for t in tests):
+    if any(t.kind.argv[0] == "dmesg" for t in tests):
         needs.append("the kernel log needs root in the pod and the capability SYSLOG; no pod is privileged")
     return needs

@@ -63,7 +63,7 @@ def _job(
         "subdomain": SERVICE,
         "automountServiceAccountToken": False,
         **({"affinity": _affinity(name, nodes)} if nodes else {}),
-        **({"tolerations": [{"key": options.gpu_resource, "operator": "Exists"}]} if _gpus(test) else {}),
+        **({"tolerations": [{"key": options.gpu_resource, "operator": "Exists"}]} if nodes or _gpus(test) else {}),
         "containers": [_container(test, options, image, name=name, unit=unit, group=group)],
         "volumes": _volumes(test, options),
     }
@@ -172,7 +172,7 @@ def _security(test: PlannedTest) -> dict[str, Any]:
     added = []
     if "rdma" in test.kind.needs or (test.kind.gpus and len(test.rounds[0][0]) > 1):
         added.append("IPC_LOCK")
-    if test.rights == "root" and test.kind.argv[0] in ("dmesg", "journalctl"):
+    if test.rights == "root" and test.kind.argv[0] == "dmesg":
         added.append("SYSLOG")
     capabilities: dict[str, Any] = {"drop": ["ALL"]}
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from clusterwright.judging.acceptance_plans import Group, PlannedTest
 from clusterwright.lib.hostlists import fold
 from clusterwright.render.exports import Export, Files
-from clusterwright.render.readmes import guarded, render_readme, stages_of
+from clusterwright.render.readmes import checked_words, guarded, render_readme, stages_of
 from clusterwright.render.scripts import common_files, limit_s, one_line
 
 _SUBMIT = """\
@@ -64,9 +64,9 @@ def render_slurm(export: Export) -> Files:
     """Every file of the export, path → text."""
     plan = export.plan
     files = common_files(export)
-    stages = stages_of(plan)
+    stages = stages_of(export.tests)
     listed = ", ".join(map(str, stages))
-    lines = [_SUBMIT.format(cluster=one_line(plan.cluster), stages=listed)]
+    lines = [_SUBMIT.format(cluster=one_line(plan.cluster), stages=listed), checked_words(export.tests, {})]
     for stage, tests in stages.items():
         lines.append(f"# stage {stage}")
         for test in tests:
@@ -90,7 +90,6 @@ def render_slurm(export: Export) -> Files:
         "this directory on a file system that login node and compute nodes share",
         "for collectives over several nodes: nccl-tests built with MPI=1 against an MPI that `srun --mpi=pmix` starts "
         "(another plugin: `export CW_PMI=pmi2`)",
-        "rights of root where the table says so: DCGM and kernel logs read what users may not",
     )
     files["README.md"] = render_readme(export, run=run, needs=needs)
     return files
