@@ -170,7 +170,8 @@ def export(
     write_acceptance(written, directory, replace=force)
     if why := foreign_engine(planned, chosen[0]):
         note(f"warning: these results will not count. {why}")
-    note(f"{len(planned.plan.tests)} tests in {len(written)} files below {directory}; read {directory / 'README.md'}")
+    tests = sum(name.startswith("tests/") for name in written)
+    note(f"{tests} tests in {len(written)} files below {directory}; read {directory / 'README.md'}")
 
 
 def _pairs(option: str, given: list[str] | None) -> dict[str, str]:

@@ -501,6 +501,7 @@ cw_mpi_pod() {
     /usr/sbin/sshd -D -p "$CW_SSH_PORT" -f /dev/null -h /tmp/clusterwright-ssh/key -o PidFile=none -o StrictModes=no \
         -o AuthorizedKeysFile=/tmp/clusterwright-ssh/authorized_keys &
     server=$!
+    trap 'kill "$server"; exit 143' HUP INT TERM # a pod that only waits has no run to write down
     while [ ! -e /tmp/clusterwright-done ]; do sleep 2; done
     kill "$server"
     exit 0
