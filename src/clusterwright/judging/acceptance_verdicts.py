@@ -279,6 +279,8 @@ def _explain(
         return verdict
     found = [u for t in tests for u in results.get(t.id, ())]
     happened = describe_results(found)
+    if happened:  # the sizes of a sweep that no claim asks for are no cause
+        own = own.partition("; other conditions: ")[0]
     bare = own == "not run" or all(u.state is not State.READ for u in found)
     reason = happened if bare and happened else "; ".join(filter(None, (own, happened)))
     if verdict.requirement.conditions.duration is not None and (why := _no_load(findings, tests)):

@@ -101,7 +101,10 @@ def test_files_that_the_manifest_lacks_do_not_count(results):
 def test_a_record_that_was_altered_is_the_reason(results):
     place = results / "collective-in-node" / "gpu-002" / "run.json"
     place.write_text(place.read_text("utf-8") + " ", encoding="utf-8")
-    assert "run.json was altered after it was collected (gpu-002)" in verdict(results).reason
+    reason = verdict(results).reason
+    assert reason == (
+        "scope too small: 1 of 2 nodes, without gpu-002; run.json was altered after it was collected (gpu-002)"
+    )
 
 
 def test_plain_outputs_that_never_had_a_manifest_are_only_remarked(tmp_path):
