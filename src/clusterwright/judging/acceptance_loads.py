@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from clusterwright.judging.acceptance_evidence import RunOutput
     from clusterwright.judging.acceptance_runs import RunRecord
 
+#: Longest silence of a kernel before the log that was taken after the load is doubted; our default. A quiet host logs
+#: nothing under load, and the ring buffer loses its beginning, never its end.
+QUIET: Final = timedelta(days=7)
+
 _AFTER_BOOT: Final = " s after boot"
 #: Stamps this soon after boot are of its beginning: firmware tables are printed at 0.
 _BOOT_S: Final = 1.0
@@ -80,8 +84,11 @@ def _why_run_leaves_gaps(run: Run, record: RunRecord, load: Load) -> str:
         return f"no value: the times of the log ({first} to {last}) have no year or zone to compare the load with"
     if began[0] > load.began:
         return f"no value: the log begins {_say(began[0])}, after the load began {_say(load.began)}"
-    if ended[0] < load.ended:
-        return f"no value: the last line of the log is of {_say(ended[0])}, before the load ended {_say(load.ended)}"
+    if ended[0] < load.ended and (record.started < load.ended or load.ended - ended[0] > QUIET):
+        return (
+            f"no value: the last line of the log is of {_say(ended[0])}, before the load ended {_say(load.ended)}, and "
+            "it was not taken after that, or has been silent for too long"
+        )
     return ""
 
 
