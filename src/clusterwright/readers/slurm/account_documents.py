@@ -8,7 +8,8 @@ from clusterwright.model.observations import Labels
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.slurm.accounts import Attempts
 from clusterwright.readers.slurm.amounts import read_time
-from clusterwright.readers.slurm.job_rows import Describing, gpus_of
+from clusterwright.readers.slurm.gres import gpus_of
+from clusterwright.readers.slurm.job_rows import Describing
 from clusterwright.readers.slurm.states import read_job_state
 from clusterwright.readers.slurm.wrapped import entries, epoch, inner, number, plain, text, words
 from clusterwright.readers.values import quantity, unreadable

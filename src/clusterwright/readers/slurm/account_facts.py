@@ -13,7 +13,8 @@ from clusterwright.lib.quantities import Quantity
 from clusterwright.model.observations import Lack, NoValue, Observation, Value
 from clusterwright.readers.memos import MOST, Memo
 from clusterwright.readers.slurm.amounts import memory_scope, read_count, read_duration, read_memory, read_time
-from clusterwright.readers.slurm.job_rows import JobRow, gpus_of, seconds_between
+from clusterwright.readers.slurm.gres import gpus_of
+from clusterwright.readers.slurm.job_rows import JobRow, seconds_between
 from clusterwright.readers.slurm.states import read_job_state
 from clusterwright.readers.values import lacking, quantity, unreadable
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from clusterwright.model.observations import Weight
 from clusterwright.readers.building import RunBuilder
-from clusterwright.readers.slurm.account_notices import FAILURES, LimitedNotices, listed
+from clusterwright.readers.slurm.job_notices import FAILURES, LimitedNotices, listed
 from clusterwright.readers.slurm.job_rows import JobRow
 from clusterwright.readers.slurm.states import OVER
 from clusterwright.readers.slurm.usage_sums import UsageSums

@@ -7,11 +7,13 @@ Source: man sinfo (GRES, GRES_USED), man slurm.conf (Gres, AccountingStorageTRES
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from clusterwright.model.observations import Lack, NoValue
+from clusterwright.readers.memos import remembered
 from clusterwright.readers.values import unreadable
 
 _COUNT: Final = re.compile(r"(\d{1,12})([KMGTP]?)", re.ASCII)
@@ -44,9 +46,15 @@ class Gres:
     @property
     def is_slice(self) -> bool:
         """Whether these are MIG instances: parts of GPUs that are listed as if they were GPUs."""
-        return self.name == "gpu" and _SLICE.search(self.type) is not None
+        return self.name == "gpu" and bool(self.type) and _is_slice(self.type)
 
 
+@remembered
+def _is_slice(kind: str) -> bool:
+    return _SLICE.search(kind) is not None
+
+
+@remembered
 def read_gres(text: str) -> tuple[Gres, ...] | NoValue:
     """Every resource of a list; ABSENT for `(null)` and the like; UNREADABLE when a part is cut or has no count."""
     word = text.strip()
@@ -111,7 +119,8 @@ def count_gpus(resources: Iterable[Gres]) -> int:
     return sum(gres.count or 0 for gres in resources if gres.is_gpu)
 
 
-def read_tres(text: str) -> dict[str, str] | NoValue:
+@remembered
+def read_tres(text: str) -> Mapping[str, str] | NoValue:
     """`cpu=8,mem=64G,gres/gpu=2` as a mapping; ABSENT when empty; UNREADABLE when a part is cut."""
     word = text.strip()
     if word.lower() in ("", "(null)", "n/a", "none"):
@@ -124,10 +133,10 @@ def read_tres(text: str) -> dict[str, str] | NoValue:
         if not equals or not value or value.endswith("+") or not re.fullmatch(r"[A-Za-z][\w/:.@-]{0,127}", key.strip()):
             return unreadable(word, "cut by the column's width: not guessed")
         found[key.strip()] = value.strip()
-    return found
+    return MappingProxyType(found)
 
 
-def gpus_in_tres(tres: dict[str, str]) -> int | NoValue:
+def gpus_in_tres(tres: Mapping[str, str]) -> int | NoValue:
     """GPUs in a list of trackable resources.
 
     `gres/gpu` counts all of them; typed entries (`gres/gpu:h100`) are parts of it and are added up only where the
@@ -141,3 +150,10 @@ def gpus_in_tres(tres: dict[str, str]) -> int | NoValue:
             return unreadable(value, "not a number of GPUs")
         total += int(value)
     return total if values else NoValue(Lack.ABSENT, "", "the list names no gres/gpu")
+
+
+@remembered
+def gpus_of(text: str) -> int | NoValue:
+    """GPUs in a list of trackable resources as printed; empty is absent, not 0."""
+    tres = read_tres(text)
+    return tres if isinstance(tres, NoValue) else gpus_in_tres(tres)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from clusterwright.lib.hostlists import HostlistError, expand
 
 #: Names that one output may expand to, repeats included: 20,000 nodes in 25 partitions.
 MOST_NAMES: Final = 500_000
+#: A single name, for which there is nothing to expand.
+_ONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,60}[A-Za-z0-9]", re.ASCII)
 
 
 class Hosts:
@@ -25,6 +28,6 @@ class Hosts:
         """Names of a list; HostlistError when it is none or when the output holds too many names."""
         if self._names > self._most:
             raise HostlistError(f"more than {self._most:,} names in one output")
-        names = expand(text)
+        names = (text,) if _ONE.fullmatch(text) else expand(text)
         self._names += len(names) + 1
         return names

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from clusterwright.model.observations import Labels, Lack, NoValue
 from clusterwright.readers.memos import Memo
 from clusterwright.readers.slurm.amounts import is_time, read_count, read_memory, seconds_of
-from clusterwright.readers.slurm.gres import gpus_in_tres, read_tres
+from clusterwright.readers.slurm.gres import gpus_of
 from clusterwright.readers.slurm.states import read_job_state
 
 _NEGATIVE: Final = ("ElapsedRaw", "CPUTimeRAW")
@@ -132,12 +132,6 @@ def seconds_between(start: datetime | None, end: datetime | None) -> float | Non
     if start is None or end is None or (start.tzinfo is None) != (end.tzinfo is None):
         return None
     return (end - start).total_seconds()
-
-
-def gpus_of(text: str) -> int | NoValue:
-    """GPUs in a list of trackable resources; empty is absent, not 0."""
-    tres = read_tres(text)
-    return tres if isinstance(tres, NoValue) else gpus_in_tres(tres)
 
 
 def _seconds_in(text: str) -> float | None:

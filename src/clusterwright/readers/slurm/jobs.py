@@ -12,18 +12,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
-from clusterwright.model.observations import Labels, Lack, NoValue, Value, Weight
+from clusterwright.model.observations import Labels, Lack, NoValue, Observation, Value, Weight
 from clusterwright.readers.building import RunBuilder
+from clusterwright.readers.memos import remembered
 from clusterwright.readers.refusing import shorten
 from clusterwright.readers.slurm.amounts import read_count, read_duration, read_memory, read_time
-from clusterwright.readers.slurm.gres import count_gpus, gpus_in_tres, read_gres, read_tres
+from clusterwright.readers.slurm.gres import count_gpus, gpus_of, read_gres, read_tres
+from clusterwright.readers.slurm.job_notices import LimitedNotices
 from clusterwright.readers.slurm.reasons import classify_reason
 from clusterwright.readers.slurm.states import read_job_state
 from clusterwright.readers.values import lacking, unreadable
 
 _MOST_JOBS: Final = 500_000
+#: Observations for which room is kept while jobs are listed one by one.
+_ROOM: Final = 20_000
+_new: Final = tuple.__new__
 _ARRAY: Final = re.compile(r"(\d{1,12})_\[([^\]]{0,4000})\]")
 _JOB: Final = re.compile(r"\d{1,12}(?:_(?:\d{1,9}|\[[^\]]{1,4000}\])|\+\d{1,6})?(?:\.[\w+]{1,20})?")
 _PLAIN: Final = {
@@ -37,6 +43,28 @@ _PLAIN: Final = {
     "priority": ("priority", "count"), "array_job": ("array_job", "text"), "comment": ("admin_comment", "text"),
     "reservation": ("reservation", "text"),
 }  # fmt: skip
+
+
+#: Facts that say nothing where they are blank.
+_TEXTS: Final = frozenset(key for key, (_, how) in _PLAIN.items() if how == "text")
+
+
+@remembered
+def _read_text(text: str) -> Value:
+    return lacking(text) or text
+
+
+def _read_memory(text: str) -> Value:
+    return read_memory(text, plain="MiB")
+
+
+_HOW: Final[dict[str, Callable[[str], Value]]] = {
+    "count": read_count, "time": read_time, "duration": read_duration, "memory": _read_memory, "text": _read_text,
+}  # fmt: skip
+#: Fact → observation and what reads its text.
+_READERS: Final = {key: (name, _HOW[how]) for key, (name, how) in _PLAIN.items()}
+#: What one job says: names with their values.
+Found = list[tuple[str, Value]]
 
 
 def is_job_id(text: str) -> bool:
@@ -54,9 +82,11 @@ class Jobs:
 
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
-        self._seen: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._said = LimitedNotices(run)
+        self._seen: dict[str, int] = {}
         self._repeats = 0
         self._left_out = 0
+        self._more = 0
         self._states: Counter[str] = Counter()
         self._waits: Counter[str] = Counter()
         self._allocated: int | None = None
@@ -74,20 +104,24 @@ class Jobs:
             facts: key → text: state, reason, name, user, account, partition, qos, nodes, node_list, cpus, memory,
                 alloc_tres, req_tres, gres_per_node, elapsed, time_limit, start, end, array_tasks, array_throttle …
         """
-        kept = tuple(sorted(facts.items()))
         key = job or f"row {line}"
-        if key in self._seen:
+        before = self._seen.get(key)
+        if before is not None:
             self._repeats += 1
-            if self._seen[key] != kept:
-                self._run.notice(
+            if before != hash((*facts, *facts.values())):
+                self._said.notice(
                     "job-differs", f"job {job} stands here twice with different values; the first one is kept"
                 )
             return
         if len(self._seen) >= _MOST_JOBS:
             self._left_out += 1
             return
-        self._seen[key] = kept
-        self._observe(job, facts, line)
+        self._seen[key] = hash((*facts, *facts.values()))
+        found = self._observe(job, facts, line)
+        if self._more or self._run.room < _ROOM:
+            self._more += 1
+        else:
+            self._run.extend(found)
 
     def finish(self, *, listing: bool = False) -> None:
         """Write sums and notices into the run.
@@ -96,12 +130,21 @@ class Jobs:
             listing: whether a whole listing was read, so that no row means no job.
         """
         run = self._run
+        self._said.finish()
         if self._left_out:
             run.missing(f"{self._left_out:,} jobs beyond the first {_MOST_JOBS:,}")
         if self._repeats:
             run.notice("job-listed-twice", f"{self._repeats} rows repeat a job; each is counted once", Weight.INFO)
         if self._seen or listing:
             run.condition("jobs_listed", float(len(self._seen)))
+        if self._more:
+            shown = len(self._seen) - self._more
+            run.notice(
+                "jobs-summarised",
+                f"the first {shown:,} jobs are listed one by one; {self._more:,} more were read and count in the sums "
+                "and in what is said here",
+                Weight.INFO,
+            )
         for state in ("PENDING", "RUNNING"):
             if self._states[state]:
                 run.condition(f"jobs_{state.lower()}", float(self._states[state]))
@@ -118,123 +161,119 @@ class Jobs:
                 weight = Weight.INFO if kind == "held" else Weight.WARNING
                 run.notice(f"jobs-{code}", f"{self._waits[kind]} pending jobs or arrays {text}", weight)
 
-    def _observe(self, job: str, facts: dict[str, str], line: int) -> None:
-        run, subject = self._run, subject_of(job, line)
-        state = _observe_state(run, facts, subject, line)
+    def _observe(self, job: str, facts: dict[str, str], line: int) -> list[Observation]:
+        """What is said about a job."""
+        found: Found = []
+        state = _observe_state(found, facts)
         self._states[state or ""] += 1
-        self._observe_reason(job, facts, state, line)
-        for key, (name, how) in _PLAIN.items():
-            if key in facts and not (how == "text" and not facts[key].strip()):
-                run.observe(name, _read(facts[key], how), subject, line)
-        _observe_exit(run, facts.get("exit", ""), subject, line)
-        tasks = _observe_array(run, job, facts, line)
-        self._observe_gpus(job, facts, state, tasks, line)
+        if "reason" in facts:
+            self._observe_reason(job, facts, state, found, line)
+        found += [
+            (_READERS[key][0], _READERS[key][1](text))
+            for key, text in facts.items()
+            if key in _READERS and (text.strip() or key not in _TEXTS)
+        ]
+        if "exit" in facts:
+            _observe_exit(found, facts["exit"])
+        tasks = None
+        if "_[" in job or "array_tasks" in facts:
+            tasks = _observe_array(self._said, job, facts, found, line)
+        self._observe_gpus(facts, state, tasks, found)
+        subject = subject_of(job, line)
+        return [_new(Observation, (name, value, subject, line)) for name, value in found]
 
-    def _observe_reason(self, job: str, facts: dict[str, str], state: str | None, line: int) -> None:
-        reason = facts.get("reason", "").strip().strip("()").strip()
+    def _observe_reason(self, job: str, facts: dict[str, str], state: str | None, found: Found, line: int) -> None:
+        reason = facts["reason"].strip().strip("()").strip()
         if state not in (None, "PENDING", "SUSPENDED") or not reason or lacking(reason) is not None:
             return
-        subject = subject_of(job, line)
-        self._run.observe("pending_reason", reason, subject, line)
+        found.append(("pending_reason", reason))
         kind = classify_reason(reason)
         if kind is not None:
-            self._run.observe("waits_for", kind, subject, line)
+            found.append(("waits_for", kind))
             self._waits[kind] += 1
         if kind == "never":
-            self._run.notice("job-stuck", f"job {job} is stuck: {shorten(reason, 80)}", line=line)
+            self._said.notice("job-stuck", f"job {job} is stuck: {shorten(reason, 80)}", line=line)
         host = facts.get("batch_host", "")
         if kind == "failure" and lacking(host) is None:
-            self._run.notice(
+            self._said.notice(
                 "node-suspect", f"job {job} is held after a failure ({shorten(reason, 60)}); suspect node: {host}"
             )
-            self._run.observe("suspect_node", host, subject, line)
+            found.append(("suspect_node", host))
 
-    def _observe_gpus(self, job: str, facts: dict[str, str], state: str | None, tasks: float | None, line: int) -> None:
-        run, subject = self._run, subject_of(job, line)
-        allocated = self._count_tres(facts, "alloc_tres", subject, "gpus_allocated", line)
-        self._count_tres(facts, "req_tres", subject, "gpus_requested", line)
-        per_node = facts.get("gres_per_node")
-        if per_node is not None:
-            read = read_gres(per_node)
-            if not isinstance(read, NoValue):
-                run.observe("gpus_per_node", float(count_gpus(read)), subject, line)
-            elif read.why:
-                run.observe("gpus_per_node", read, subject, line)
-            elif per_node.strip().upper() == "N/A" and "alloc_tres" not in facts:
-                why = "this field knows only --gres; GPUs asked otherwise are not shown: read tres-alloc"
-                run.observe("gpus_per_node", NoValue(Lack.ABSENT, "N/A", why), subject, line)
-                run.notice(
-                    "gpus-unknown",
-                    "the column of resources per node says N/A: GPUs asked with --gpus-per-node or --gpus are not "
-                    "shown there; N/A is unknown, not 0; read tres-alloc",
-                )
+    def _observe_gpus(self, facts: dict[str, str], state: str | None, tasks: float | None, found: Found) -> None:
+        allocated = _count_tres(facts, "alloc_tres", "gpus_allocated", found)
+        _count_tres(facts, "req_tres", "gpus_requested", found)
+        if "gres_per_node" in facts:
+            self._observe_per_node(facts, found)
         running = state in (None, "RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")
         if isinstance(allocated, int) and running and not (tasks and tasks > 1):
             self._allocated = (self._allocated or 0) + allocated
 
-    def _count_tres(
-        self, facts: dict[str, str], key: str, subject: Labels, name: str, line: int
-    ) -> int | NoValue | None:
-        if key not in facts:
-            return None
-        tres = read_tres(facts[key])
-        if isinstance(tres, NoValue):
-            if tres.lack is Lack.UNREADABLE:
-                self._run.observe(name, tres, subject, line)
-            return tres
-        count = gpus_in_tres(tres)
-        self._run.observe(name, float(count) if isinstance(count, int) else count, subject, line)
-        for part in ("cpu", "node") if name == "gpus_allocated" else ():
-            if part in tres and part + "s" not in facts:
-                self._run.observe(f"{part}s", read_count(tres[part]), subject, line)
-        return count
+    def _observe_per_node(self, facts: dict[str, str], found: Found) -> None:
+        per_node = facts["gres_per_node"]
+        read = read_gres(per_node)
+        if not isinstance(read, NoValue):
+            found.append(("gpus_per_node", float(count_gpus(read))))
+        elif read.why:
+            found.append(("gpus_per_node", read))
+        elif per_node.strip().upper() == "N/A" and "alloc_tres" not in facts:
+            why = "this field knows only --gres; GPUs asked otherwise are not shown: read tres-alloc"
+            found.append(("gpus_per_node", NoValue(Lack.ABSENT, "N/A", why)))
+            self._run.notice(
+                "gpus-unknown",
+                "the column of resources per node says N/A: GPUs asked with --gpus-per-node or --gpus are not "
+                "shown there; N/A is unknown, not 0; read tres-alloc",
+            )
 
 
-def _read(text: str, how: str) -> Value:
-    if how == "count":
-        return read_count(text)
-    if how == "memory":
-        return read_memory(text, plain="MiB")
-    if how == "time":
-        return read_time(text)
-    if how == "duration":
-        return read_duration(text)
-    return lacking(text) or text
+def _count_tres(facts: dict[str, str], key: str, name: str, found: Found) -> int | NoValue | None:
+    if key not in facts:
+        return None
+    tres = read_tres(facts[key])
+    if isinstance(tres, NoValue):
+        if tres.lack is Lack.UNREADABLE:
+            found.append((name, tres))
+        return tres
+    count = gpus_of(facts[key])
+    found.append((name, float(count) if isinstance(count, int) else count))
+    for part in ("cpu", "node") if name == "gpus_allocated" else ():
+        if part in tres and part + "s" not in facts:
+            found.append((f"{part}s", read_count(tres[part])))
+    return count
 
 
-def _observe_state(run: RunBuilder, facts: dict[str, str], subject: Labels, line: int) -> str | None:
+def _observe_state(found: Found, facts: dict[str, str]) -> str | None:
     text = facts.get("state")
     if text is None:
         return None
     state = read_job_state(text)
-    run.observe("job_state", state or unreadable(text, "cut, or no state that Slurm documents"), subject, line)
+    found.append(("job_state", state or unreadable(text, "cut, or no state that Slurm documents")))
     return state
 
 
-def _observe_exit(run: RunBuilder, text: str, subject: Labels, line: int) -> None:
+def _observe_exit(found: Found, text: str) -> None:
     """`0:15`: exit code and signal."""
     match = re.fullmatch(r"(\d{1,10}):(\d{1,4})", text.strip())
     if match is not None:
-        run.observe("exit_code", float(match[1]), subject, line)
-        run.observe("exit_signal", float(match[2]), subject, line)
+        found.append(("exit_code", float(match[1])))
+        found.append(("exit_signal", float(match[2])))
 
 
-def _observe_array(run: RunBuilder, job: str, facts: dict[str, str], line: int) -> float | None:
+def _observe_array(said: LimitedNotices, job: str, facts: dict[str, str], found: Found, line: int) -> float | None:
     """Tasks behind an id such as `42_[7-8%1]`; None when the job is a single one."""
     inside = _ARRAY.fullmatch(job)
     text = facts.get("array_tasks", inside[2] if inside else "")
     if not text or text.strip().isdigit():
         return None
-    subject = subject_of(job, line)
     listed, percent, throttle = text.partition("%")
     tasks = count_tasks(listed)
-    run.observe("array_tasks", tasks, subject, line)
+    found.append(("array_tasks", tasks))
     limit = throttle if percent else facts.get("array_throttle", "")
     if limit.isascii() and limit.isdigit() and len(limit) < 10:
-        run.observe("array_throttle", float(limit), subject, line)
+        found.append(("array_throttle", float(limit)))
     if not isinstance(tasks, NoValue):
         cap = f", at most {limit} at once" if limit else ""
-        run.notice("array", f"job {job} stands for {tasks:.0f} tasks{cap}", Weight.INFO, line)
+        said.notice("array", f"job {job} stands for {tasks:.0f} tasks{cap}", Weight.INFO, line)
         return tasks
     return None
 

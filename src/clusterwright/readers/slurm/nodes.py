@@ -12,23 +12,25 @@ Conditions: `nodes_listed`, `gpus_configured`, `gpus_allocated`, `gpus_on_nodes_
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusterwright.lib.hostlists import fold
-from clusterwright.model.observations import NoValue, Value, Weight
+from clusterwright.lib.quantities import Quantity
+from clusterwright.model.observations import NoValue, Observation, Value, Weight
 from clusterwright.readers.building import RunBuilder
+from clusterwright.readers.memos import remembered
 from clusterwright.readers.refusing import shorten
 from clusterwright.readers.slurm.amounts import read_count, read_memory, read_time
-from clusterwright.readers.slurm.gres import Gres, count_gpus, count_indices, gpus_in_tres, read_gres, read_tres
+from clusterwright.readers.slurm.gres import gpus_in_tres, read_tres
+from clusterwright.readers.slurm.job_notices import LimitedNotices
+from clusterwright.readers.slurm.node_resources import NOTHING, Resources, read_resources
+from clusterwright.readers.slurm.node_totals import Totals, listed_nodes
 from clusterwright.readers.slurm.states import NodeState, read_node_state
 from clusterwright.readers.values import lacking, unreadable
 
 MOST_NODES: Final = 200_000
 _FEWER_GPUS: Final = re.compile(r"gres/gpu count (?:reported lower than configured|too low) \((\d{1,6}) < (\d{1,6})\)")
-_SHOWN: Final = 200
-_MOST_REASONS: Final = 50
 #: Key of a node's facts → observation and how it is read. Sizes are in MiB where Slurm prints no unit.
 _PLAIN: Final = {
     "cpus": ("cpus_configured", "count"), "cpus_allocated": ("cpus_allocated", "count"), "load": ("cpu_load", "count"),
@@ -39,7 +41,24 @@ _PLAIN: Final = {
 }  # fmt: skip
 
 
-@dataclass
+@remembered
+def _read_text(text: str) -> Value:
+    return lacking(text) or text
+
+
+def _read_memory(text: str) -> Quantity | NoValue:
+    return read_memory(text, plain="MiB")
+
+
+_HOW: Final[dict[str, Callable[[str], Value]]] = {
+    "count": read_count, "memory": _read_memory, "text": _read_text, "time": read_time,
+}  # fmt: skip
+#: Fact → observation and what reads its text.
+_READERS: Final = {key: (name, _HOW[how]) for key, (name, how) in _PLAIN.items()}
+_new: Final = tuple.__new__
+
+
+@dataclass(slots=True)
 class NodeFacts:
     """What was printed about one node.
 
@@ -76,7 +95,8 @@ class Nodes:
             if len(self._nodes) >= MOST_NODES:
                 self._left_out += 1
                 return
-            node = self._nodes[name] = NodeFacts(name, line)
+            self._nodes[name] = NodeFacts(name, line, dict(facts), dict.fromkeys(partitions), 1)
+            return
         node.lines += 1
         for partition in partitions:
             node.partitions[partition] = None
@@ -90,9 +110,10 @@ class Nodes:
         run = self._run
         if self._left_out:
             run.missing(f"{self._left_out:,} nodes beyond the first {MOST_NODES:,}")
-        totals = _Totals()
+        totals = Totals(LimitedNotices(run))
         for node in self._nodes.values():
             _observe(run, node, totals)
+        totals.said.finish()
         several = [node for node in self._nodes.values() if node.lines > 1]
         if self._nodes:
             run.condition("nodes_listed", float(len(self._nodes)))
@@ -108,136 +129,69 @@ class Nodes:
         if self._differing:
             run.notice(
                 "node-differs",
-                f"rows about the same node differ in state or resources: {_names(self._differing)}; "
+                f"rows about the same node differ in state or resources: {listed_nodes(self._differing)}; "
                 "the first row is kept",
             )
 
 
-@dataclass
-class _Totals:
-    """Sums over the nodes; a sum stays None until a node has the amount."""
-
-    configured: int | None = None
-    allocated: int | None = None
-    taking: int | None = None
-    slices: int = 0
-    unread: list[str] = field(default_factory=list)
-    kept_out: list[str] = field(default_factory=list)
-    silent: list[str] = field(default_factory=list)
-    stateless: int = 0
-    reasons: dict[str, list[str]] = field(default_factory=dict)
-    untracked: list[str] = field(default_factory=list)
-
-    def conclude(self, run: RunBuilder) -> None:
-        for name, total in (
-            ("gpus_configured", self.configured),
-            ("gpus_allocated", self.allocated),
-            ("gpus_on_nodes_taking_jobs", self.taking),
-        ):
-            if total is not None and not self.unread:
-                run.condition(name, float(total))
-        if self.unread:
-            run.notice(
-                "gres-unreadable",
-                f"resources of {len(self.unread)} nodes cannot be read ({_names(self.unread)}): no sum is given",
-                Weight.ERROR,
-            )
-        if self.slices:
-            run.condition("mig_slices_configured", float(self.slices))
-            run.notice(
-                "mig-slices",
-                f"{self.slices} MIG slices are listed as gpu; they are parts of GPUs and are not added to whole GPUs",
-            )
-        if self.kept_out:
-            run.notice(
-                "nodes-take-no-jobs",
-                f"{len(self.kept_out)} nodes take no ordinary jobs (drained, down, reserved, in maintenance, "
-                f"not responding …): {_names(self.kept_out)}",
-            )
-        for reason, names in list(self.reasons.items())[:_MOST_REASONS]:
-            run.notice("nodes-out", f"{_names(names)} ({len(names)} nodes): {reason}")
-        if self.silent:
-            run.notice("not-responding", f"{len(self.silent)} nodes do not respond: {_names(self.silent)}")
-        if self.untracked:
-            run.notice(
-                "tres-without-gpu",
-                f"nodes with GPUs have no gres/gpu among their trackable resources ({_names(self.untracked)}): "
-                "AccountingStorageTRES lacks gres/gpu, accounting of this cluster carries no GPU hours, and AllocTRES "
-                "must not be read as 0 GPUs",
-            )
-
-
-def _names(names: object) -> str:
-    listed = [str(name) for name in names] if hasattr(names, "__iter__") else []
-    return shorten(fold(listed), _SHOWN)
-
-
-def _observe(run: RunBuilder, node: NodeFacts, totals: _Totals) -> None:
+def _observe(run: RunBuilder, node: NodeFacts, totals: Totals) -> None:
+    facts, line = node.facts, node.line
     subject = (("node", node.name),)
-    facts = node.facts
-    state = _observe_state(run, node, totals)
+    found: list[tuple[str, Value]] = []
+    state = _observe_state(found, node, totals)
     if node.partitions:
-        run.observe("partitions", ",".join(node.partitions), subject, node.line)
-    for key, (name, how) in _PLAIN.items():
-        if key in facts:
-            run.observe(name, _read(facts[key], how), subject, node.line)
-    _observe_reason(run, node, state, totals)
+        found.append(("partitions", ",".join(node.partitions)))
+    found += [(_READERS[key][0], _READERS[key][1](text)) for key, text in facts.items() if key in _READERS]
+    if "reason" in facts:
+        _observe_reason(found, node, state, totals)
+    run.extend([_new(Observation, (name, value, subject, line)) for name, value in found])
     _observe_gpus(run, node, state, totals)
-    memory, free = (read_memory(facts.get(key, ""), plain="MiB") for key in ("memory", "memory_free"))
-    if not isinstance(memory, NoValue) and not isinstance(free, NoValue) and memory.value <= 2.0**20 < free.value:
-        run.notice(
+    if "memory" not in facts or "memory_free" not in facts:
+        return
+    memory, free = _read_memory(facts["memory"]), _read_memory(facts["memory_free"])
+    if isinstance(memory, Quantity) and isinstance(free, Quantity) and memory.value <= 2.0**20 < free.value:
+        totals.said.notice(
             "memory-never-configured",
             f"node {node.name}: RealMemory={facts['memory']} is Slurm's default, never set, while "
             f"{facts['memory_free']} MiB are free",
-            line=node.line,
+            line=line,
         )
 
 
-def _read(text: str, how: str) -> Value:
-    if how == "count":
-        return read_count(text)
-    if how == "memory":
-        return read_memory(text, plain="MiB")
-    if how == "time":
-        return read_time(text)
-    return lacking(text) or text
-
-
-def _observe_state(run: RunBuilder, node: NodeFacts, totals: _Totals) -> NodeState | None:
+def _observe_state(found: list[tuple[str, Value]], node: NodeFacts, totals: Totals) -> NodeState | None:
     text = node.facts.get("state")
     if text is None:
         return None
-    subject = (("node", node.name),)
     state = read_node_state(text)
     if state is None:
-        run.observe("node_state", unreadable(text, "cut, or no state that Slurm documents"), subject, node.line)
-        run.notice("node-state-unreadable", f"node {node.name}: state {text!r} is not read", line=node.line)
+        found.append(("node_state", unreadable(text, "cut, or no state that Slurm documents")))
+        totals.said.notice("node-state-unreadable", f"node {node.name}: state {text!r} is not read", line=node.line)
         totals.stateless += 1
         return None
-    run.observe("node_state", str(state), subject, node.line)
+    found.append(("node_state", str(state)))
     if state.flags:
-        run.observe("node_flags", "+".join(state.flags), subject, node.line)
-    run.observe("takes_jobs", state.takes_jobs, subject, node.line)
-    if not state.takes_jobs:
+        found.append(("node_flags", "+".join(state.flags)))
+    takes_jobs = state.takes_jobs
+    found.append(("takes_jobs", takes_jobs))
+    if not takes_jobs:
         totals.kept_out.append(node.name)
     if "NOT_RESPONDING" in state.flags:
         totals.silent.append(node.name)
     return state
 
 
-def _observe_reason(run: RunBuilder, node: NodeFacts, state: NodeState | None, totals: _Totals) -> None:
-    subject = (("node", node.name),)
-    reason = node.facts.get("reason", "").strip()
+def _observe_reason(found: list[tuple[str, Value]], node: NodeFacts, state: NodeState | None, totals: Totals) -> None:
+    reason = node.facts["reason"].strip()
     if reason.lower() in ("", "none", "(null)", "n/a"):
         return
-    run.observe("reason", reason, subject, node.line)
+    found.append(("reason", reason))
     for key in ("reason_user", "reason_since"):
         if lacking(text := node.facts.get(key, "")) is None:
-            run.observe(key, read_time(text) if key.endswith("since") else text, subject, node.line)
+            found.append((key, read_time(text) if key.endswith("since") else text))
     if (state is None and "state" not in node.facts) or (state is not None and not state.takes_jobs):
         totals.reasons.setdefault(shorten(reason, 120), []).append(node.name)
     if state is not None and state.takes_jobs:
-        run.notice(
+        totals.said.notice(
             "reason-without-drain",
             f"node {node.name} is {state} with no flag that keeps jobs out; its reason {shorten(reason, 60)!r} is an "
             "old text left after it resumed and does not make it unhealthy",
@@ -245,8 +199,8 @@ def _observe_reason(run: RunBuilder, node: NodeFacts, state: NodeState | None, t
             node.line,
         )
     if (fewer := _FEWER_GPUS.search(reason)) is not None:
-        run.observe("gpus_reported", float(fewer[1]), subject, node.line)
-        run.notice(
+        found.append(("gpus_reported", float(fewer[1])))
+        totals.said.notice(
             "fewer-gpus-than-configured",
             f"node {node.name}: slurmd found {fewer[1]} GPUs where {fewer[2]} are configured; Gres and CfgTRES repeat "
             "the configuration, not what is present",
@@ -255,75 +209,58 @@ def _observe_reason(run: RunBuilder, node: NodeFacts, state: NodeState | None, t
         )
 
 
-def _observe_gpus(run: RunBuilder, node: NodeFacts, state: NodeState | None, totals: _Totals) -> None:
-    configured = _read_resources(run, node, "gres", totals)
-    used = _read_resources(run, node, "gres_used", totals)
-    for verb, resources in (("configured", configured), ("allocated", used)):
-        for gres in resources:
-            _observe_resource(run, node, verb, gres)
-    installed = count_gpus(configured)
-    totals.slices += sum(gres.count or 0 for gres in configured if gres.is_slice)
-    if "gres" in node.facts and installed:
+def _observe_gpus(run: RunBuilder, node: NodeFacts, state: NodeState | None, totals: Totals) -> None:
+    facts = node.facts
+    configured = _observe_resources(run, node, "gres", totals) if "gres" in facts else NOTHING
+    used = _observe_resources(run, node, "gres_used", totals) if "gres_used" in facts else NOTHING
+    installed = configured.gpus
+    totals.slices += configured.slices
+    if "gres" in facts and installed:
         totals.configured = (totals.configured or 0) + installed
-        reported = _FEWER_GPUS.search(node.facts.get("reason", ""))
+        reported = _FEWER_GPUS.search(facts.get("reason", ""))
         usable = min(installed, int(reported[1])) if reported else installed
         if state is not None:
             totals.taking = (totals.taking or 0) + (usable if state.takes_jobs else 0)
-    if (used and count_gpus(used) <= installed) or (used and "gres" not in node.facts):
-        totals.allocated = (totals.allocated or 0) + count_gpus(used)
-    elif used:
-        run.notice(
+    if used.amounts and (used.gpus <= installed or "gres" not in facts):
+        totals.allocated = (totals.allocated or 0) + used.gpus
+    elif used.amounts:
+        totals.said.notice(
             "more-gpus-used-than-configured",
-            f"node {node.name}: {count_gpus(used)} GPUs in use of {installed} configured",
+            f"node {node.name}: {used.gpus} GPUs in use of {installed} configured",
             Weight.ERROR,
             node.line,
         )
-    _observe_tres(run, node, installed, used, totals)
+    if "cfg_tres" in facts or "alloc_tres" in facts:
+        _observe_tres(run, node, installed, bool(used.amounts), totals)
 
 
-def _read_resources(run: RunBuilder, node: NodeFacts, key: str, totals: _Totals) -> tuple[Gres, ...]:
-    if key not in node.facts:
-        return ()
-    read = read_gres(node.facts[key])
-    if not isinstance(read, NoValue):
-        return read
-    name = "gpus_configured" if key == "gres" else "gpus_allocated"
-    if read.why:
-        run.observe(name, read, (("node", node.name),), node.line)
-        totals.unread.append(node.name)
-    return ()
+def _observe_resources(run: RunBuilder, node: NodeFacts, key: str, totals: Totals) -> Resources:
+    verb = "configured" if key == "gres" else "allocated"
+    subject, line = ("node", node.name), node.line
+    read = read_resources(node.facts[key])
+    if isinstance(read, NoValue):
+        if read.why:
+            run.observe(f"gpus_{verb}", read, (subject,), line)
+            totals.unread.append(node.name)
+        return NOTHING
+    found: list[Observation] = []
+    for kind, labels, number, indices, conflict in read.amounts:
+        found.append(_new(Observation, (f"{kind}_{verb}", number, (subject, *labels), line)))
+        if indices:
+            bare = labels[:-1] if kind == "gres" else labels
+            found.append(_new(Observation, ("gpu_indices", indices, (subject, *bare), line)))
+        if conflict:
+            totals.said.notice("gpu-count-conflict", f"node {node.name}: {conflict}", Weight.ERROR, line)
+    run.extend(found)
+    return read
 
 
-def _observe_resource(run: RunBuilder, node: NodeFacts, verb: str, gres: Gres) -> None:
-    subject: tuple[tuple[str, str], ...] = (("node", node.name),)
-    if gres.type:
-        subject = (*subject, ("type", gres.type))
-    count = float(gres.count or 0)
-    if gres.is_gpu:
-        run.observe(f"gpus_{verb}", count, subject, node.line)
-    elif gres.is_slice:
-        run.observe(f"mig_slices_{verb}", count, subject, node.line)
-    else:
-        run.observe(f"gres_{verb}", count, (*subject, ("gres", gres.name)), node.line)
-    if gres.indices:
-        run.observe("gpu_indices", gres.indices, subject, node.line)
-        listed = count_indices(gres.indices)
-        if listed is not None and listed != gres.count:
-            run.notice(
-                "gpu-count-conflict",
-                f"node {node.name}: {gres.count} {gres.name} {gres.type} in use, but indices {gres.indices} name "
-                f"{listed}",
-                Weight.ERROR,
-                node.line,
-            )
-
-
-def _say_untyped(run: RunBuilder, node: NodeFacts, total: int, tres: Mapping[str, str] | NoValue) -> None:
+def _say_untyped(said: LimitedNotices, node: NodeFacts, total: int, tres: Mapping[str, str] | NoValue) -> None:
     """Say where the types that accounting tracks do not add up to all GPUs: the rest may be parts of GPUs."""
     typed = {key: value for key, value in ({} if isinstance(tres, NoValue) else tres).items() if "gres/gpu:" in key}
-    known = sum(int(value) for value in typed.values() if value.isdigit() and len(value) < 10)
+    known = sum(int(value) for value in typed.values() if value.isascii() and value.isdigit() and len(value) < 10)
     if typed and known < total:
-        run.notice(
+        said.notice(
             "gpu-types-unknown",
             f"node {node.name}: gres/gpu={total}, of which {', '.join(f'{k}={v}' for k, v in typed.items())}; what the "
             f"other {total - known} are is not listed, they may be MIG slices and no whole GPUs: read Gres",
@@ -331,7 +268,7 @@ def _say_untyped(run: RunBuilder, node: NodeFacts, total: int, tres: Mapping[str
         )
 
 
-def _observe_tres(run: RunBuilder, node: NodeFacts, installed: int, used: tuple[Gres, ...], totals: _Totals) -> None:
+def _observe_tres(run: RunBuilder, node: NodeFacts, installed: int, used: bool, totals: Totals) -> None:
     configured, allocated = (read_tres(node.facts.get(key, "")) for key in ("cfg_tres", "alloc_tres"))
     counts = [None if isinstance(tres, NoValue) else gpus_in_tres(tres) for tres in (configured, allocated)]
     subject = (("node", node.name),)
@@ -339,7 +276,7 @@ def _observe_tres(run: RunBuilder, node: NodeFacts, installed: int, used: tuple[
         totals.untracked.append(node.name)
     elif not installed and isinstance(counts[0], int) and "gres" not in node.facts:
         run.observe("gpus_configured", float(counts[0]), subject, node.line)
-        _say_untyped(run, node, counts[0], configured)
+        _say_untyped(totals.said, node, counts[0], configured)
         totals.configured = (totals.configured or 0) + counts[0]
     if not used and isinstance(counts[1], int):
         run.observe("gpus_allocated", float(counts[1]), subject, node.line)

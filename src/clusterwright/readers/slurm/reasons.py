@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from clusterwright.readers.memos import remembered
+
 #: What a wait is for: `capacity` (resources are busy, down or reserved), `turn` (others go first), `limit` (a quota),
 #: `held` (somebody must release it), `time`, `dependency`, `never` (it cannot start as it is), `failure` (a fault of
 #: a node or of the system), `licence`, `nothing`.
@@ -35,6 +37,7 @@ _PHRASES: Final = (
 )
 
 
+@remembered
 def classify_reason(reason: str) -> str | None:
     """What kind of thing the job waits for; None for a reason that this table does not know."""
     word = reason.strip().strip("()")

@@ -53,7 +53,7 @@ _CHECKS: Final = {
     "TIMESTAMP": lambda cell: is_time(cell) or cell == "Unknown",
     "CPUS(A/I/O/T)": lambda cell: cell.count("/") == 3,
 }
-_DATE: Final = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$")
+_DATE: Final = re.compile(r"\s*[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\s*$")
 
 
 def recognise(head: Head) -> int:
@@ -87,12 +87,13 @@ def read_lines(lines: Iterable[Line], asked: Asked | None = None) -> list[Run]:
     run = RunBuilder("sinfo")
     rows = find_rows(lines, asked or Asked(), run)
     nodes, sums, partitions, hosts = Nodes(run), _GroupSums(), _Partitions(), Hosts()
-    seen = 0
+    pairs: list[tuple[str, str]] | None = None
     for row in rows:
-        seen += 1
+        if pairs is None:
+            pairs = [(column, key) for column, key in _FACTS.items() if column in row.cells]
         partitions.add(row, row.cells.get("PARTITION", "").rstrip("*"))
-        _add(row, run, nodes, sums, hosts)
-    if not seen and not run.rejected:
+        _add(row, pairs, run, nodes, sums, hosts)
+    if pairs is None and not run.rejected:
         raise Refused("sinfo printed no row: nothing was listed")
     partitions.finish(run)
     nodes.finish()
@@ -118,7 +119,7 @@ def find_rows(lines: Iterable[Line], asked: Asked, run: RunBuilder) -> Iterator[
 
 
 def _is_date(line: Line, run: RunBuilder) -> bool:
-    if _DATE.match(line.text.strip()) is None:
+    if _DATE.match(line.text) is None:
         return False
     run.condition("printed", line.text.strip())
     return True
@@ -159,20 +160,23 @@ class _GroupSums:
             )
 
 
-def _add(row: Row, run: RunBuilder, nodes: Nodes, sums: _GroupSums, hosts: Hosts) -> None:
+def _add(
+    row: Row, pairs: Sequence[tuple[str, str]], run: RunBuilder, nodes: Nodes, sums: _GroupSums, hosts: Hosts
+) -> None:
     cells = row.cells
     partition = cells.get("PARTITION", "").rstrip("*")
     names = _names(row, run, hosts)
     if names is None:
         return
-    facts = {key: cells[column] for column, key in _FACTS.items() if column in cells}
+    facts = {key: cells[column] for column, key in pairs}
     if facts.get("reason_user", "") in ("", "Unknown") or "reason" not in facts:
         facts.pop("reason_user", None)
     for key in ("memory", "memory_free", "load"):
-        if facts.get(key, "").endswith("+") or "-" in facts.get(key, ""):
+        text = facts.get(key, "")
+        if text.endswith("+") or "-" in text:
             del facts[key]  # the smallest of several different nodes, or a range over them
     said = cells.get("NODES", "")
-    if names and said.isdigit() and len(said) < 10 and int(said) != len(names):
+    if names and said.isascii() and said.isdigit() and len(said) < 10 and int(said) != len(names):
         text = f"line {row.line}: the row stands for {said} nodes and names {len(names)}; the names are counted"
         run.notice("node-count-conflict", text, line=row.line)
     if len(names) == 1:
@@ -221,7 +225,9 @@ class _Partitions:
             self._states.setdefault(partition, (cells["AVAIL"], row.line))
         if cells["PARTITION"].endswith("*"):
             self._default.setdefault(partition, row.line)
-        parts = [read_count(part) for part in cells.get("NODES(A/I/O/T)", "").split("/")]
+        if "NODES(A/I/O/T)" not in cells:
+            return
+        parts = [read_count(part) for part in cells["NODES(A/I/O/T)"].split("/")]
         if len(parts) == 4:
             counts = [part for part in parts if isinstance(part, float)]
             before = self._counts.get(partition, [0.0] * 4)

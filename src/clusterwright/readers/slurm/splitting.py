@@ -104,7 +104,7 @@ def _place(words: list[re.Match[str]], layout: Layout) -> list[str] | None:
 
 def fits(cells: list[str], tests: Tests) -> bool:
     """Whether every cell that holds something passes the test of its column."""
-    return all(not cells[place] or test(cells[place]) for place, test in tests)
+    return not [place for place, test in tests if cells[place] and not test(cells[place])]
 
 
 def watching(layout: Layout, run: RunBuilder) -> Callable[[list[str]], None]:
@@ -119,6 +119,8 @@ def watching(layout: Layout, run: RunBuilder) -> Callable[[list[str]], None]:
             widths[place] = full
 
     def say_full(cells: list[str]) -> None:
+        if not widths:
+            return
         for place in [place for place, full in widths.items() if len(cells[place]) in full]:
             name = layout.names[place]
             widths.pop(place)  # once is enough

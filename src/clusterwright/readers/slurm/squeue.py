@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -57,7 +57,7 @@ _BY_DEFAULT: Final = re.compile(
     r" *\d{1,12}(?:_(?:\d+|\[[\d,%.-]{1,400}\]))? +\S+ .{1,200} [A-Z]{1,2} +"
     r"(?:\d+-)?(?:\d+:){1,2}\d\d +\d+ +\S.{0,4000}"
 )
-_DATE: Final = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$")
+_DATE: Final = re.compile(r"\s*[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\s*$")
 
 
 def recognise(head: Head) -> int:
@@ -98,8 +98,10 @@ def read_lines(lines: Iterable[Line], asked: Asked | None = None) -> list[Run]:
     first = next(kept, None)
     if first is None:
         raise Refused("squeue printed nothing, not even a header")
+    pairs: list[tuple[str, str]] | None = None
     for row in _find_rows(first, kept, asked, run):
-        _add(row, jobs, asked)
+        pairs = _pairs(row.cells) if pairs is None else pairs
+        _add(row, jobs, asked, pairs)
     jobs.finish(listing=not run.rejected)
     return [run.build()]
 
@@ -121,26 +123,32 @@ def _find_rows(first: Line, kept: Iterator[Line], asked: Asked, run: RunBuilder)
 
 
 def _is_date(line: Line, run: RunBuilder) -> bool:
-    if _DATE.match(line.text.strip()) is None:
+    if _DATE.match(line.text) is None:
         return False
     run.condition("printed", line.text.strip())
     return True
 
 
-def _add(row: Row, jobs: Jobs, asked: Asked) -> None:
+def _add(row: Row, jobs: Jobs, asked: Asked, pairs: Sequence[tuple[str, str]]) -> None:
     cells = row.cells
-    facts: dict[str, str] = {}
-    for column, key in _FACTS.items():
-        if column in cells:
-            facts.setdefault(key, cells[column])
+    facts = {key: cells[column] for column, key in pairs}
     both = cells.get("NODELIST(REASON)")
     if both is not None:
         facts["reason" if both.startswith("(") else "node_list"] = both
     job = cells.get("JOBID") or cells.get("STEPID") or asked.job
-    if "_" not in job and (task := cells.get("ARRAY_TASK_ID", "")).isdigit() and "ARRAY_JOB_ID" in cells:
+    if "ARRAY_JOB_ID" in cells and "_" not in job and (task := cells.get("ARRAY_TASK_ID", "")).isdigit():
         facts["array_job"] = cells["ARRAY_JOB_ID"]
         job = f"{cells['ARRAY_JOB_ID']}_{task}"
     jobs.add(job, facts, row.line)
+
+
+def _pairs(cells: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Columns with the fact that they give; where two give the same one, the first."""
+    columns: dict[str, str] = {}
+    for column, key in _FACTS.items():
+        if column in cells:
+            columns.setdefault(key, column)
+    return [(column, key) for key, column in columns.items()]
 
 
 READER: Final = Reader("slurm-squeue", "squeue: the queue", recognise, lambda s: read_lines(lines_of(s)))

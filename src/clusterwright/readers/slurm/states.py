@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from clusterwright.readers.memos import remembered
+
 _BASES: Final = ("ALLOCATED", "DOWN", "ERROR", "FUTURE", "IDLE", "MIXED", "UNKNOWN")
 _FLAGS: Final = (
     "BLOCKED", "CLOUD", "COMPLETING", "DRAIN", "DYNAMIC_FUTURE", "DYNAMIC_NORM", "EXTERNAL", "FAIL", "INVALID_REG",
@@ -89,6 +91,7 @@ class NodeState:
         return self.base or "+".join(self.flags)
 
 
+@remembered
 def read_node_state(text: str) -> NodeState | None:
     """The state that a word (`drng*`, `mix-`) or a compound (`MIXED+DRAIN`) stands for; None for any other text."""
     word = text.strip().upper()
@@ -113,6 +116,7 @@ def read_node_state(text: str) -> NodeState | None:
     return NodeState(base, tuple(sorted(flags)))
 
 
+@remembered
 def read_job_state(text: str) -> str | None:
     """The long name of a job's state, None for any other text.
 

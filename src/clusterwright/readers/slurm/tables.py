@@ -20,7 +20,7 @@ from clusterwright.readers.slurm.splitting import Tests, splitting, watching
 
 _MOST_JOINED: Final = 50
 #: Columns in which hardly a cell stands twice.
-_UNIQUE: Final = frozenset({"JobID", "JOBID", "STEPID"})
+_UNIQUE: Final = frozenset({"JobID", "JOBID", "STEPID", "TIME"})
 _NONE: Final[frozenset[str]] = frozenset()
 
 Check = Callable[[str], bool]
@@ -81,8 +81,11 @@ def _read_spaced(lines: Iterable[Line], layout: Layout, run: RunBuilder, tests: 
             run.reject(line.number, line.text, f"does not fit the header of {len(layout.names)} columns")
             continue
         say_full(cells)
-        cut = _cut_columns(layout, cells) if layout.spans and "+" in line.text else _NONE
-        yield Row(name_cells([cell.strip() for cell in cells]), line.number, line.text, cut)
+        cut = _NONE
+        if layout.spans:
+            cut = _cut_columns(layout, cells) if "+" in line.text else _NONE
+            cells = [cell.strip() for cell in cells]
+        yield Row(name_cells(cells), line.number, line.text, cut)
 
 
 def _naming(layout: Layout) -> Callable[[list[str]], dict[str, str]]:

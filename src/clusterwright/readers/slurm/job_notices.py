@@ -31,12 +31,12 @@ class LimitedNotices:
         self._said: dict[str, int] = {}
         self._weights: dict[str, Weight] = {}
 
-    def notice(self, code: str, message: str, weight: Weight = Weight.WARNING) -> None:
+    def notice(self, code: str, message: str, weight: Weight = Weight.WARNING, line: int = 0) -> None:
         """Say it about one more job."""
         self._said[code] = self._said.get(code, 0) + 1
         self._weights[code] = weight
         if self._said[code] <= _MOST_NAMED:
-            self._run.notice(code, message, weight)
+            self._run.notice(code, message, weight, line)
 
     def finish(self) -> None:
         """Say how many jobs were not named."""
