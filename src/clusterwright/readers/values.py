@@ -21,6 +21,10 @@ ABSENT_WORDS: Final = frozenset(
 _BROKEN_WORDS: Final = frozenset(
     {"[unknown error]", "unknown error", "err!", "err", "error", "[gpu is lost]", "[gpu requires reset]"}
 )
+#: What people write over a UUID, and the UUID of devices that have none.
+_NO_UUID: Final = re.compile(
+    r"(?:GPU-|MIG-)?(?:[xX*.#?_<>-]{1,80}|[0-]{4,80}|<?(?:redacted|removed|hidden|uuid)>?)?", re.IGNORECASE
+)
 _PLACEHOLDER: Final = re.compile(r"[xX]+(?:[.,][xX]+)?%?|<[^>]*>|\$?\{\{?.*\}?\}|\.{2,}|…|TBD|\?+")
 #: How placeholders begin; no word without a value begins with a digit.
 _PLACEHOLDING: Final = frozenset("xX<${.…T?")
@@ -47,6 +51,11 @@ def lacking(text: str) -> NoValue | None:
 def unreadable(text: str, why: str) -> NoValue:
     """An unreadable value with the text that stands there."""
     return NoValue(Lack.UNREADABLE, text.strip()[:40], why)
+
+
+def names_a_device(uuid: str) -> bool:
+    """Whether a UUID tells its device from others; one that was blotted out (`GPU-XXXX`) does not."""
+    return _NO_UUID.fullmatch(uuid) is None
 
 
 def read_number(text: str, *, sentinels: frozenset[float] = frozenset(), grouped: bool = False) -> float | NoValue:

@@ -272,3 +272,15 @@ def test_link_states_beside_a_diagnosis_are_kept():
     states = [run for run in transcript.runs if found(run, "nvlink_state")]
     tests = [run for run in transcript.runs if found(run, "test")]
     assert (len(states), len(tests)) == (1, 1)
+
+
+def test_the_preflight_log_spread_over_lines_reads_like_one_object_a_line():
+    lines = [json.loads(line) for line in (FIXTURES / "preflight.jsonl").read_text().splitlines()]
+    run = only(read("\n".join(json.dumps(record, indent=2) for record in lines)))
+    assert values(run, "test") == values(only(fixture("preflight.jsonl")), "test")
+    assert run.complete
+
+
+def test_a_table_that_is_cut_does_not_say_how_deep_the_tests_went():
+    text = (FIXTURES / "v3.txt").read_text()
+    assert "level-not-reached" not in codes(only(read(text[: text.index("+-----  Integration")])))

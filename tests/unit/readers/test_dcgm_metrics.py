@@ -294,3 +294,17 @@ def test_a_count_of_xids_within_a_window_names_the_code():
     row = 'DCGM_EXP_XID_ERRORS_COUNT{%s,window_size_in_ms="300000",xid="%d"} %d\n'
     run = only(read("".join(row % (LABELS, code, count) for code, count in ((48, 2), (63, 0), (0, 0)))))
     assert [n.message for n in run.notices if n.code == "xid-reported"] == ["GPU 0 reported Xid 48 2 times"]
+
+
+def test_gpus_whose_uuids_were_blotted_out_are_told_apart_by_their_index():
+    row = 'DCGM_FI_DEV_GPU_TEMP{gpu="%d",UUID="%s",modelName="H100"} 54\n'
+    for blot in ("XXX", "GPU-xxxxxxxx-xxxx", "GPU-****"):
+        run = only(read(row % (0, blot) + row % (1, blot)))
+        assert run.condition("attached_gpus") == 2.0
+        assert all("uuid" not in dict(o.subject) for o in found(run, "DCGM_FI_DEV_GPU_TEMP"))
+
+
+def test_a_banner_of_another_tool_above_does_not_hide_the_metrics():
+    text = "| NVIDIA-SMI 535.10    Driver Version: 535.10    CUDA Version: 12.2 |\n\n"
+    text += f"DCGM_FI_DEV_GPU_UTIL{{{LABELS}}} 44\n"
+    assert read_output([text.encode()]).kind == "dcgm-metrics"

@@ -164,3 +164,15 @@ def test_counters_of_ibdiagnet_are_hexadecimal():
     assert values(run, "symbol_error_counter_extended", lid="49", port="2", guid="0x0000000000000a01") == [255.0]
     assert isinstance(values(run, "link_downed_counter_extended")[0], NoValue)
     assert "symbol_error_counter_extended 255" in next(n.message for n in run.notices if n.code == "errors-counted")
+
+
+def test_statistics_of_ethtool_that_went_through_grep_are_known():
+    text = "# ethtool -S ens1 | grep prio\n     rx_prio0_bytes: 880345\n     tx_prio0_bytes: 139066\n"
+    run = only_run(text + "     rx_prio3_pause: 17\n")
+    assert values(run, "rx_prio3_pause", netdev="ens1") == [17.0]
+    assert run.complete
+
+
+def test_a_statistic_of_ethtool_that_is_cut_is_rejected():
+    run = only_run("NIC statistics:\n     rx_packets: 845\n     tx_packets: 896\n     rx_out\n")
+    assert run.rejected == 1

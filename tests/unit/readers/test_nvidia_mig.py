@@ -96,3 +96,10 @@ def test_a_table_that_breaks_off_in_a_row_is_incomplete():
     assert not run.complete
     assert run.rejected == 1
     assert values(run, "gpu_instance_profile") == ["1g.5gb"]
+
+
+def test_uuids_that_were_blotted_out_are_no_two_gpus_with_one_uuid():
+    line = "GPU %d: NVIDIA H100 80GB HBM3 (UUID: GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx)\n"
+    (run,) = read_output([(line % 0 + line % 1).encode()]).runs
+    assert "gpu-twice" not in {notice.code for notice in run.notices}
+    assert [dict(o.subject) for o in run.observations if o.name == "gpu"] == [{"gpu": "0"}, {"gpu": "1"}]

@@ -17,6 +17,7 @@ from clusterwright.readers.cleaning import Source
 from clusterwright.readers.dcgm.fields import blank_meaning
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
+from clusterwright.readers.values import names_a_device
 
 _FOUND: Final = re.compile(
     r"(?P<count>\d{1,5}) (?P<kind>GPU|NvSwitch|CPU|ConnectX|Switch)(?:es|s)? found(?: \(\w{2,12}\))?\.?$", re.I
@@ -121,7 +122,7 @@ class _List:
 
     def _gpu(self, index: str, found: dict[str, str]) -> None:
         subject = [("gpu", index)]
-        if _UUID.fullmatch(uuid := found.get("device uuid", "")):
+        if _UUID.fullmatch(uuid := found.get("device uuid", "")) and names_a_device(uuid):
             subject.append(("uuid", uuid))
         if address := found.get("pci bus id", ""):
             try:

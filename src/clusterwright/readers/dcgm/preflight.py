@@ -1,10 +1,11 @@
-"""The log of NVSentinel's preflight check, which runs the DCGM diagnosis: one JSON object per line.
+"""The log of NVSentinel's preflight check, which runs the DCGM diagnosis: JSON objects, one per line or spread.
 
 Source: NVSentinel preflight-checks, module preflight-dcgm-diag: events "Diagnostic summary" and "Test <state>".
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from clusterwright.model.observations import Labels, Run, Weight
@@ -15,30 +16,47 @@ from clusterwright.readers.documents import load_json
 from clusterwright.readers.refusing import Refused
 
 MARK: Final = "preflight-dcgm-diag"
+_MOST_LINES: Final = 200
 _COUNTS: Final = {"passed": "pass", "failed": "fail", "warned": "warn", "skipped": "skip"}
 
 
 def read_preflight(lines: list[Line]) -> list[Run]:
     """Each diagnosis in the log; a line that is no JSON is counted as rejected."""
     logs: list[_Log] = []
-    for line in lines:
-        text = line.text.strip()
-        if not text:
-            continue
+    for number, text in _objects(lines):
         try:
-            record = load_json(text, first_line=line.number).value
+            record = load_json(text, first_line=number).value
         except Refused:
             record = None
         if not logs or (isinstance(record, dict) and record.get("event") == "Starting preflight dcgm-diag check"):
             logs.append(_Log())
         if isinstance(record, dict):
-            logs[-1].record(record, line.number)
-        else:
-            logs[-1].run.reject(line.number, text, "no JSON object")
+            logs[-1].record(record, number)
+        elif text.startswith("{"):
+            logs[-1].run.reject(number, text, "no whole JSON object")
     runs = [log.finish() for log in logs if log.any]
     if not runs:
         raise Refused("the log holds no result of a test: nothing was measured")
     return runs
+
+
+def _objects(lines: list[Line]) -> Iterator[tuple[int, str]]:
+    """Objects with the number of their first line; `jq` spreads each over several lines."""
+    held: list[str] = []
+    begin = 0
+    for line in lines:
+        text = line.text.rstrip()
+        if held:
+            held.append(text)
+            if text == "}" or len(held) > _MOST_LINES:
+                yield begin, "\n".join(held)
+                held = []
+        elif text == "{":
+            held, begin = [text], line.number
+        elif text.strip():
+            yield line.number, text.strip()
+    if held:
+        yield begin, "\n".join(held)
 
 
 class _Log:

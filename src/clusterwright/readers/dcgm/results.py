@@ -106,9 +106,10 @@ class Results:
         if self._deepest:
             run.condition("deepest_level", float(self._deepest))
         asked = run.conditions().get("asked_level")
-        if isinstance(asked, str) and asked in ("1", "2", "3", "4") and self._deepest < int(asked):
+        whole = run.build().complete and not run.rejected
+        if whole and isinstance(asked, str) and asked in ("1", "2", "3", "4") and self._deepest < int(asked):
             run.notice("level-not-reached", f"level {asked} was asked for, tests of level {self._deepest} ran at most")
-        run.condition("result", self._result(run.build().complete and not run.rejected))
+        run.condition("result", self._result(whole))
         return run.build()
 
     def _result(self, complete: bool) -> Value:

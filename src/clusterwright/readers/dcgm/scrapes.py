@@ -13,6 +13,7 @@ from clusterwright.lib.pci import pci_address
 from clusterwright.model.observations import Labels, Lack, NoValue
 from clusterwright.readers.dcgm.exposition import Comment, Sample
 from clusterwright.readers.refusing import shorten
+from clusterwright.readers.values import names_a_device
 
 #: Most series that one scrape keeps; a node with 8 GPUs exports about 300.
 MOST_SERIES: Final = 100_000
@@ -151,7 +152,7 @@ def subject_of(labels: Labels) -> Labels:
     """Labels as a subject: known ones by their common names, without those that only repeat the GPU's description."""
     subject: list[tuple[str, str]] = []
     for key, value in labels:
-        if key in _NOT_SUBJECT or not value:
+        if key in _NOT_SUBJECT or not value or (key in ("UUID", "uuid") and not names_a_device(value)):
             continue
         if key == "pci_bus_id":
             subject.append(("pci", _address(value)))
@@ -166,6 +167,7 @@ def gpu_of(labels: Labels) -> Gpu | None:
     """The GPU that labels name, None when they name none."""
     found = dict(labels)
     uuid = found.get("UUID", "") or found.get("uuid", "")
+    uuid = uuid if names_a_device(uuid) else ""
     index = found.get("gpu", "")
     if not index and not uuid.startswith("GPU-"):
         return None

@@ -36,6 +36,10 @@ _ERROR_PORT: Final = re.compile(
 _ERROR: Final = re.compile(r"\[(?P<name>[A-Za-z0-9_]{2,48}) == (?P<value>\d{1,20})(?: \([^)\]]{0,40}\))?\]")
 _STATISTICS: Final = re.compile(r"^NIC statistics(?: for (?P<netdev>\S{1,64}))?:?\s*$")
 _STATISTIC: Final = re.compile(r"^\s+(?P<name>[\w.\[\]-]{1,64}):\s*(?P<value>\S{0,40})\s*$")
+_TORN_STATISTIC: Final = re.compile(r"^\s{2,}[a-z][\w.\[\]-]{1,63}:?\s*$")
+#: Statistics of which grep took the heading away.
+_BARE_STATISTIC: Final = re.compile(r"^[ \t]{1,16}[rt]x_\w{3,60}: \d{1,20}[ \t]*$", re.MULTILINE)
+_FEWEST_BARE: Final = 3
 _ETHTOOL: Final = re.compile(r"ethtool\s+(?:-S|--statistics)\s+(?P<netdev>\S{1,64})")
 _FACTS: Final = {"state": "state", "phys_state": "physical", "rate": "rate", "link_layer": "layer", "lid": "lid"}
 _DEVICE_FACTS: Final = {"hca_type": "hca_type", "fw_ver": "firmware", "board_id": "board", "node_guid": "guid"}
@@ -193,18 +197,21 @@ def collect_statistics(lines: Sequence[Line]) -> Listing:
     """Blocks of ethtool -S; the interface is named only by the command or by who gathered them."""
     listing = Listing("ethtool -S")
     netdev, inside = "", False
+    bare = sum(_BARE_STATISTIC.match(line.text) is not None for line in lines) >= _FEWEST_BARE
     for line in lines:
         command, start = _ETHTOOL.search(line.text), _STATISTICS.match(line.text)
         if command is not None:
             netdev, inside = command["netdev"], False
-        elif start is not None:
-            name = start["netdev"] or netdev
+        elif start is not None or (bare and not inside and _BARE_STATISTIC.match(line.text) is not None):
+            name = (start["netdev"] if start is not None else "") or netdev
             labels = (("netdev", name), ("node", line.prefix))
             listing.ports.append(Counters(tuple(p for p in labels if p[1]), line.number, extended=True))
             inside = True
-        elif inside and (match := _STATISTIC.match(line.text)) is not None:
+        if inside and (match := _STATISTIC.match(line.text)) is not None:
             listing.ports[-1].put(match["name"], match["value"], line.number)
-        elif line.text.strip():
+        elif inside and _TORN_STATISTIC.match(line.text):
+            listing.cut.append((line.number, line.text))
+        elif start is None and line.text.strip():
             inside = False
     return listing
 
@@ -221,6 +228,8 @@ def score_counters(text: str) -> int:
         return 97
     if re.search(r"^NIC statistics(?: for \S+)?:?\s*$", text, re.MULTILINE):
         return 90
+    if len(_BARE_STATISTIC.findall(text)) >= _FEWEST_BARE:
+        return 55
     return 95 if re.search(r"^link [^/\s]{1,64}/\d{1,3} [a-z]\w{2,48} \d+ [a-z]\w{2,48} \d", text, re.MULTILINE) else 0
 
 

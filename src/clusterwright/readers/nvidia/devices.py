@@ -10,6 +10,7 @@ from clusterwright.model.observations import Labels
 from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.nvidia.cells import as_pci
 from clusterwright.readers.refusing import Refused
+from clusterwright.readers.values import names_a_device
 
 #: Longest output of these tools that is read, in characters; a day of `nvidia-smi -q -l 60` for eight GPUs fits.
 LARGEST: Final = 64 * 1024 * 1024
@@ -30,8 +31,9 @@ _DOTS: Final = re.compile(
 
 
 def labels(*, gpu: str = "", uuid: str = "", pci: str = "", node: str = "", **more: str) -> Labels:
-    """Labels of a device, leaving out those that are not printed; a PCI address in one form."""
+    """Labels of a device, leaving out those that are not printed or blotted out; a PCI address in one form."""
     address = as_pci(pci) if pci else ""
+    uuid = uuid if names_a_device(uuid) else ""
     known = {"node": node, "gpu": gpu, "uuid": uuid, "pci": address if isinstance(address, str) else "", **more}
     return tuple((key, value) for key, value in known.items() if value)
 

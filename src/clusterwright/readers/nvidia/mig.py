@@ -20,7 +20,7 @@ from clusterwright.readers.nvidia.failures import note_failure, refuse_failure
 from clusterwright.readers.nvidia.nvlink import GPU
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
-from clusterwright.readers.values import quantity
+from clusterwright.readers.values import names_a_device, quantity
 
 _PROFILE: Final = re.compile(r"(?:(?P<c>\d{1,2})c\.)?(?P<g>\d{1,2})g\.(?P<gb>\d{1,4})gb(?P<more>[+.-][\w.+-]{1,20})?")
 _DEVICE: Final = re.compile(
@@ -121,7 +121,7 @@ def _read_list(builder: RunBuilder, lines: list[Line], node: str) -> None:
         gpu, device = GPU.fullmatch(line.text[:400]), _DEVICE.fullmatch(line.text[:400])
         if gpu is not None:
             subject = labels(gpu=gpu["index"], uuid=gpu["uuid"], node=node)
-            if gpu["uuid"] in seen and not re.fullmatch(r"GPU-[0-]+", gpu["uuid"]):
+            if gpu["uuid"] in seen and names_a_device(gpu["uuid"]):
                 builder.notice("gpu-twice", f"two GPUs have the UUID {gpu['uuid']}", Weight.ERROR, line.number)
             seen.add(gpu["uuid"])
             counts[subject] = []

@@ -45,6 +45,8 @@ def recognise(head: Head) -> int:
     """Sure by a banner at the top, half sure by one in the midst of other text; by headings; by a failure."""
     if re.search(r"^[ \t]*\| NVIDIA-SMI ", head.text, re.MULTILINE):
         top = [line for line in head.text.split("\n", 40)[:40] if line.strip()][:8]
+        if not re.search(r"\|\s*GPU\s+Name\s|\|={5}", head.text):
+            return 60
         return 100 if any(line.lstrip().startswith("| NVIDIA-SMI ") for line in top) else 60
     if re.search(r"\|\s*GPU\s+Name\s.{0,40}\|\s*Bus-Id\s", head.text):
         return 95
