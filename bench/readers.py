@@ -38,6 +38,7 @@ STREAMED = 64
 HOSTILE_SIZE = 64 * 1024
 RUNS = 3
 MANY = 20
+DOCUMENTS = {".json", ".xml"}
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -50,12 +51,10 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def repeated(kind: str) -> bytes:
-    """The largest fixture of a kind, repeated."""
-    files = sorted(FIXTURES.glob(f"{kind}/*"), key=lambda p: p.stat().st_size)
-    if not files:
-        return b""
-    seed = files[-1].read_bytes()
-    return seed if not seed or seed.lstrip()[:1] in b"{[<" else seed * max(1, SIZE // len(seed))
+    """The largest fixture of a kind whose format may be repeated, repeated."""
+    texts = [path for path in FIXTURES.glob(f"{kind}/*") if path.suffix not in DOCUMENTS]
+    seed = max((path.read_bytes() for path in texts), key=len, default=b"")
+    return seed * (SIZE // len(seed)) if seed else b""
 
 
 def metrics() -> bytes:
@@ -89,7 +88,7 @@ def accounting() -> bytes:
 
 def fio_json() -> bytes:
     """The JSON of fio with its jobs repeated."""
-    value = json.loads((sorted(FIXTURES.glob("fio/*.json")) or [None])[0].read_text())  # type: ignore[union-attr]
+    value = json.loads(min(FIXTURES.glob("fio/*.json")).read_text())
     value["jobs"] = value["jobs"] * max(1, SIZE // len(json.dumps(value["jobs"])))
     return json.dumps(value).encode()
 
@@ -155,13 +154,8 @@ def compare() -> None:
     show("nvidia-smi -q -x", body, own, peer, "ElementTree (C)")
     listing = json.dumps(nodes(), indent=4).encode()
     own = len(listing) / 1e6 / seconds(lambda: read_output([listing], kind="k8s-node"))
-    show(
-        "kubectl get nodes -o json",
-        listing,
-        own,
-        len(listing) / 1e6 / seconds(lambda: json.loads(listing)),
-        "json.loads (C)",
-    )
+    peer = len(listing) / 1e6 / seconds(lambda: json.loads(listing))
+    show("kubectl get nodes -o json", listing, own, peer, "json.loads (C)")
     for kind in ("kernel-log", "nccl-tests", "slurm-squeue", "training-log", "k8s-node"):
         if body := repeated(kind):
             show(kind, body, len(body) / 1e6 / seconds(partial(read_output, [body], kind=kind)))
@@ -178,7 +172,7 @@ def scrapes() -> Iterator[bytes]:
         rows = []
         for metric in range(25):
             rows.append(f"# HELP DCGM_FI_DEV_M{metric} A field (in MHz).\n# TYPE DCGM_FI_DEV_M{metric} gauge\n")
-            rows += [f"DCGM_FI_DEV_M{metric}{{{l}}} {(number * 7 + metric) % 997}\n" for l in labels]
+            rows += [f"DCGM_FI_DEV_M{metric}{{{gpu}}} {(number * 7 + metric) % 997}\n" for gpu in labels]
         yield "".join(rows).encode()
 
 
@@ -204,8 +198,8 @@ def steps() -> Iterator[bytes]:
                 f" [2026-03-01 10:{n // 60 % 60:02d}:{n % 60:02d}] iteration {n:8d}/ 9000000 | consumed samples: "
                 f"{n * 1024:12d} | elapsed time per iteration (ms): {5000 + n % 77}.3 | throughput per GPU "
                 f"(TFLOP/s/GPU): 410.{n % 10} | learning rate: 6.0E-05 | global batch size:  1024 | lm loss: "
-                f"2.{n % 1000:03d}E+00 | loss scale: 1.0 | grad norm: 0.{n % 100} | number of skipped iterations:   0 | "
-                "number of nan iterations:   0 |\n"
+                f"2.{n % 1000:03d}E+00 | loss scale: 1.0 | grad norm: 0.{n % 100} | number of skipped iterations:   0"
+                " | number of nan iterations:   0 |\n"
             )
             if n % 50 == 0:
                 rows.append(f"saving checkpoint at iteration {n:7d} to /ckpt in torch_dist format\n")
@@ -235,12 +229,19 @@ def stream(kind: str, megabytes: int) -> None:
             yield chunk
 
     read_output(islice(STREAMS[kind](), 4), kind=kind)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_mib()
     begin = time.process_time()
     transcript = read_output(chunks(), kind=kind)
     used = time.process_time() - begin - making
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(used, grown, len(transcript.runs))
+    print(used, peak_mib() - before, len(transcript.runs))
+
+
+def peak_mib() -> float:
+    """Most memory that this process held so far; on Linux without what its parent held."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return float(next(line.split()[1] for line in status.read_text().splitlines() if line[:6] == "VmHWM:")) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def hold(megabytes: int) -> None:
@@ -254,7 +255,7 @@ def hold(megabytes: int) -> None:
 
 def show(name: str, body: bytes, own: float, peer: float | None = None, what: str = "") -> None:
     rate = "" if peer is None else f"{peer:.1f}"
-    print(f"{name:<34} {len(body) / 1e6:>6.2f}  {own:>11.1f}  {rate:>9}  {what}", flush=True)
+    print(f"{name:<34} {len(body) / 1e6:>6.3f}  {own:>11.1f}  {rate:>9}  {what}", flush=True)
 
 
 #: Pieces that catch expressions which look back or ahead too far.
