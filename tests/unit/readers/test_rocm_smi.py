@@ -203,3 +203,19 @@ def test_the_driver_of_the_text_is_kept():
     text += "GPU[0] : Temperature (Sensor edge) (C): 50.0\n"
     (run,) = read_output([text.encode()]).runs
     assert run.condition("driver") == "6.3.6"
+
+
+def test_the_monitor_of_amd_smi_joins_used_and_total_memory_in_one_column():
+    run = read(
+        "GPU  POWER   GPU_T   MEM_T   GFX_CLK   GFX%   MEM%   ENC%   DEC%      VRAM_USAGE\n"
+        "  0  140 W   42 °C   37 °C   133 MHz    5 %    0 %    N/A    0 %    1.5/191.7 GB\n"
+    )
+    assert amounts(run, "memory_used", "GiB", gpu="0") == pytest.approx([1.5])
+    assert amounts(run, "memory_total", "GiB", gpu="0") == pytest.approx([191.7])
+    assert amounts(run, "temperature", "°C", gpu="0") == [42]
+    assert run.complete
+
+
+def test_no_bad_pages_are_0():
+    run = read("GPU: 0\n    RETIRED: No bad pages found.\n    PENDING: No bad pages found.\n")
+    assert values(run, "retired_pages", gpu="0") == [0.0]

@@ -22,7 +22,9 @@ _AMD_KEY: Final = re.compile(
 )
 _AMD_TEXT: Final = re.compile(r"^GPU: \d+[ \t]*\n[ \t]+[A-Z][A-Z0-9_]+:", re.MULTILINE)
 _MONITOR: Final = re.compile(
-    r"^[ \t]*(?:TIMESTAMP[ \t]+)?GPU[ \t]+(?:XCP[ \t]+)?(?:POWER|PWR|VRAM_USED|GPU_TEMP)\b", re.MULTILINE
+    r"^[ \t]*(?:TIMESTAMP[ \t]+)?GPU[ \t]+(?:XCP[ \t]+)?"
+    r"(?:POWER|PWR|VRAM_USED|GPU_T|GPU_TEMP|GFX_UTIL|GFX%|MEM_UTIL|ENC_UTIL|ENC%|SINGLE_ECC|PCIE_REPLAY)(?=\s)",
+    re.MULTILINE,
 )
 _KEYED: Final = re.compile(r"^[ \t]*GPU\[\d+\]\s*: ", re.MULTILINE)
 _CONCISE: Final = re.compile(r"^[ \t]*(?:GPU|Device)[ \t][^\n]{0,200}\bTemp\b[^\n]{1,200}\bVRAM%", re.MULTILINE)

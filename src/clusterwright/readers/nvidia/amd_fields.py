@@ -95,6 +95,11 @@ def rocm_field(label: str) -> Field | None:
     return None
 
 
+def as_bad_pages(text: str) -> Value:
+    """0 for `No bad pages found.`; a list of pages has its own lines."""
+    return 0.0 if text.strip().rstrip(".").lower() == "no bad pages found" else as_count(text)
+
+
 def in_amd_unit(usual: str) -> Read:
     """Reader of amd-smi cells: `141 W`, `N/A`, and in CSV a bare number of the usual unit."""
 
@@ -133,6 +138,7 @@ AMD: Final[dict[str, Field]] = {
     "partition/compute_partition": Field("compute_partition", as_text),
     "partition/accelerator_partition": Field("compute_partition", as_text),
     "partition/memory_partition": Field("memory_partition", as_text), "vbios/version": Field("vbios", as_text),
+    "retired": Field("retired_pages", as_bad_pages),
     "numa/node": Field("numa_node", as_node), "process_isolation": Field("process_isolation", as_text),
     "gfx_0/clk": Field("clock", in_amd_unit("MHz"), (("domain", "graphics"),)),
     "mem_0/clk": Field("clock", in_amd_unit("MHz"), (("domain", "memory"),)),

@@ -30,6 +30,9 @@ _GPU: Final = re.compile(r"GPU: (\d{1,4})")
 _VERSION: Final = re.compile(r"AMDSMI Tool: (\S{1,40})|\| AMD-SMI (\S{1,40})")
 _DRIVER: Final = re.compile(r"amdgpu version: (\S{1,40})")
 _UNIT: Final = frozenset({"W", "°C", "C", "%", "MHz", "MB", "GB", "Mb/s", "GT/s", "V", "mV", "J", "s", "us"})
+_NUMBERS: Final = re.compile(r"[\d.]{1,20}(?:/[\d.]{1,20})?")
+#: Column of the monitor with two sizes: `0.3/191.7 GB`.
+_USAGE: Final = re.compile(r"(?P<used>[\d.]{1,20})/(?P<total>[\d.]{1,20}) (?P<unit>[MG]B)")
 _TABLES: Final = {
     "LINK TYPE TABLE:": "link", "WEIGHT TABLE:": "link_weight", "HOPS TABLE:": "link_hops",
     "ACCESS TABLE:": "link_access", "NUMA BW TABLE:": "link_bandwidth",
@@ -198,7 +201,7 @@ def _observe_table(builder: RunBuilder, title: str, matrix: Matrix, node: str) -
 def _observe_monitor(builder: RunBuilder, columns: list[str], line: Line, node: str) -> None:
     cells: list[str] = []
     for word in line.text.split():
-        if cells and word in _UNIT and (nothing(cells[-1]) is not None or re.fullmatch(r"[\d.]{1,20}", cells[-1])):
+        if cells and word in _UNIT and (nothing(cells[-1]) is not None or _NUMBERS.fullmatch(cells[-1])):
             cells[-1] += f" {word}"
         else:
             cells.append(word)
@@ -216,6 +219,9 @@ def _observe_columns(builder: RunBuilder, row: dict[str, str], node: str, line: 
         node,
     )
     builder.observe("gpu", product_of(row), subject, line)
+    if (usage := _USAGE.fullmatch(row.get("vram_usage", "").strip())) is not None:
+        for name in ("used", "total"):
+            builder.observe(f"memory_{name}", in_amd_unit(usage["unit"])(usage[name]), subject, line)
     for column, text in row.items():
         field = MONITOR.get(column)
         if field is not None:
