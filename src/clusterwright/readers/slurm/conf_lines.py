@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.readers.building import RunBuilder
@@ -21,7 +20,6 @@ _MOST_CONTINUED: Final = 1000
 _LONGEST: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
 class ConfLine:
     """One logical line.
 
@@ -29,18 +27,25 @@ class ConfLine:
         pairs: (key as written, value) in order.
         include: the file that the line includes, "" for a line of pairs.
         comment: text of a line that is only a comment.
+
+    Attributes:
+        keys: lower-case key → value; the last one counts, as in Slurm.
     """
 
-    line: int
-    pairs: tuple[tuple[str, str], ...] = ()
-    include: str = ""
-    comment: str = ""
+    __slots__ = ("comment", "include", "keys", "line", "pairs")
+
+    def __init__(
+        self, line: int, pairs: tuple[tuple[str, str], ...] = (), include: str = "", comment: str = ""
+    ) -> None:
+        self.line = line
+        self.pairs = pairs
+        self.include = include
+        self.comment = comment
+        self.keys = {name.lower(): value for name, value in pairs}
 
     def get(self, key: str) -> str | None:
-        """The value of a key, whatever its case; the last one counts, as in Slurm."""
-        wanted = key.lower()
-        found = [value for name, value in self.pairs if name.lower() == wanted]
-        return found[-1] if found else None
+        """The value of a key, given in small letters."""
+        return self.keys.get(key)
 
     @property
     def first(self) -> str:
@@ -56,7 +61,7 @@ def read_conf(lines: Iterable[Line], run: RunBuilder) -> Iterator[ConfLine]:
             if text.strip().startswith("#"):
                 yield ConfLine(number, comment=text.strip().lstrip("#").strip())
             continue
-        include = _INCLUDE.match(body)
+        include = _INCLUDE.match(body) if body.lstrip()[:7].lower() == "include" else None
         if include is not None:
             yield ConfLine(number, include=include[1].strip())
             continue
@@ -94,13 +99,14 @@ def _strip_comment(text: str) -> str:
 def _split(body: str) -> tuple[tuple[tuple[str, str], ...], str]:
     """Pairs of a line and what could not be read from some place on."""
     pairs: list[tuple[str, str]] = []
-    place = 0
+    place, look = 0, _PAIR.match
     end = len(body.rstrip())
     while place < end:
-        match = _PAIR.match(body, place)
+        match = look(body, place)
         if match is None:
             return tuple(pairs), body[place:].strip()
-        pairs.append((match[1], match[2] if match[2] is not None else match[3]))
+        key, quoted, bare = match.groups()
+        pairs.append((key, bare if quoted is None else quoted))
         place = match.end()
     return tuple(pairs), ""
 

@@ -10,14 +10,15 @@ NodeName), `autodetect`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from clusterwright.lib.hostlists import HostlistError, expand, fold
-from clusterwright.model.observations import Lack, NoValue, Run, Weight
+from clusterwright.model.observations import Lack, NoValue, Observation, Run, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Source
+from clusterwright.readers.memos import remembered
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused, shorten
 from clusterwright.readers.slurm.amounts import read_count
@@ -28,13 +29,16 @@ from clusterwright.readers.values import unreadable
 
 _KEYS: Final = frozenset({"name", "autodetect", "file", "multiplefiles", "type"})
 _MOST_DEVICES: Final = 4096
-_MOST_CLAIMS: Final = 200_000
+#: Most devices on nodes, in all.
+_MOST_CLAIMS: Final = 500_000
 #: AWS ParallelCluster names nodes queue-st-resource-N (static) and queue-dy-resource-N (started on demand).
 _DYNAMIC: Final = re.compile(r".{1,200}-dy-.{1,200}-\d{1,6}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
+_new: Final = tuple.__new__
+
+
+class _Claim(NamedTuple):
     node: str
     devices: tuple[str, ...]
     resource: Gres
@@ -61,7 +65,7 @@ def read(source: Source) -> Sequence[Run]:
     run = RunBuilder("gres.conf")
     claims: list[_Claim] = []
     hosts = Hosts()
-    seen = includes = 0
+    seen = includes = held = 0
     for line in read_conf(source.lines(prefixes=False), run):
         if line.comment:
             continue
@@ -72,11 +76,13 @@ def read(source: Source) -> Sequence[Run]:
             run.notice(
                 "include-not-read", f"{line.include} is included and not here: its devices are unknown, not none"
             )
-        elif len(claims) > _MOST_CLAIMS:
+        elif held > _MOST_CLAIMS:
             run.missing(f"lines from {line.line} on")
             break
         else:
-            claims += _read_line(line, run, hosts)
+            found = _read_line(line, run, hosts)
+            held += sum(1 + len(claim.devices) for claim in found)
+            claims += found
     if not seen:
         raise Refused("no line of gres.conf holds anything but comments")
     _conclude(run, claims, includes)
@@ -99,6 +105,9 @@ def _read_line(line: ConfLine, run: RunBuilder, hosts: Hosts) -> list[_Claim]:
     except HostlistError as error:
         run.reject(line.line, text, f"list: {error}")
         return []
+    if len(nodes) * len(devices) > _MOST_CLAIMS:
+        run.reject(line.line, text, f"more than {_MOST_CLAIMS:,} devices")
+        return []
     count = read_count(line.get("count") or "")
     number = int(count) if isinstance(count, float) else len(devices)
     if isinstance(count, float) and devices and len(devices) not in (count, 1) and not line.get("multiplefiles"):
@@ -115,6 +124,7 @@ def _read_line(line: ConfLine, run: RunBuilder, hosts: Hosts) -> list[_Claim]:
     return [_Claim(node, devices, resource, cores, line.line) for node in nodes]
 
 
+@remembered
 def _devices(text: str) -> tuple[str, ...]:
     """Paths of `/dev/nvidia[0-3],/dev/nvidia7`; HostlistError when it is no such list."""
     found: list[str] = []
@@ -145,8 +155,13 @@ def _conclude(run: RunBuilder, claims: list[_Claim], includes: int) -> None:
     for claim in claims:
         _observe(run, claim)
         by_node.setdefault(claim.node, []).append(claim)
+    alike: dict[tuple[str, str, Weight], list[str]] = {}
     for node, own in by_node.items():
-        _observe_devices(run, node, [claim for claim in own if claim.resource.is_gpu])
+        for said in _observe_devices(run, node, [claim for claim in own if claim.resource.is_gpu]):
+            alike.setdefault(said, []).append(node)
+    for (code, text, weight), nodes in alike.items():
+        where = shorten(fold(nodes), 160) if any(nodes) else "every node"
+        run.notice(code, f"{where}: {text}", weight)
     standing = sum(
         c.resource.count or 0 for c in gpus if c.node and c.resource.is_gpu and not _DYNAMIC.fullmatch(c.node)
     )
@@ -185,35 +200,51 @@ def _observe(run: RunBuilder, claim: _Claim) -> None:
         run.observe("mig_slices_configured", count, typed, claim.line)
     else:
         run.observe("gres_configured", count, (*typed, ("gres", claim.resource.name)), claim.line)
-    for device in claim.devices if claim.cores else ():
-        run.observe("gpu_cores", claim.cores, (*subject, ("device", device)), claim.line)
+    if claim.cores:
+        run.extend(
+            [
+                _new(Observation, ("gpu_cores", claim.cores, (*subject, ("device", device)), claim.line))
+                for device in claim.devices
+            ]
+        )
 
 
-def _observe_devices(run: RunBuilder, node: str, claims: list[_Claim]) -> None:
+def _observe_devices(run: RunBuilder, node: str, claims: list[_Claim]) -> list[tuple[str, str, Weight]]:
+    """Observe a node's devices in order; what is to be said about them: code, text, weight."""
     subject = (("node", node),) if node else ()
     listed = [(device, claim.line) for claim in claims for device in claim.devices]
-    for index, (device, line) in enumerate(sorted(listed, key=lambda item: _numeric(item[0]))):
-        run.observe("gpu_device", device, (*subject, ("index", str(index))), line)
-    names = [device for device, _ in listed]
-    twice = {device for device in names if names.count(device) > 1} if len(names) < _MOST_DEVICES else set()
-    if twice:
-        where = f"node {node}" if node else "every node"
-        run.notice("device-twice", f"{where}: {', '.join(sorted(twice, key=_numeric))} listed twice", Weight.ERROR)
-    ranges = [claim.cores for claim in claims for _ in claim.devices if claim.cores]
-    changes = [cores for i, cores in enumerate(ranges) if i == 0 or ranges[i - 1] != cores]
+    listed.sort(key=lambda item: _numeric(item[0]))
+    run.extend(
+        [
+            _new(Observation, ("gpu_device", device, (*subject, ("index", str(index))), line))
+            for index, (device, line) in enumerate(listed)
+        ]
+    )
+    said = []
+    times = Counter(device for device, _ in listed)
+    if len(times) < len(listed):
+        twice = sorted((device for device, count in times.items() if count > 1), key=_numeric)
+        said.append(("device-twice", f"{shorten(', '.join(twice), 400)} listed twice", Weight.ERROR))
+    runs = [claim.cores for claim in claims if claim.cores and claim.devices]
+    changes = [cores for i, cores in enumerate(runs) if i == 0 or runs[i - 1] != cores]
     if len(changes) != len(set(changes)):
-        run.notice(
+        ranges = [claim.cores for claim in claims for _ in claim.devices if claim.cores]
+        said.append((
             "affinity-repeats",
-            f"{node or 'every node'}: the ranges of cores come back after others "
-            f"({shorten(', '.join(ranges), 120)}): GPUs "
-            "far apart claim the same cores; check with nvidia-smi topo -m",
-        )
-    elif ranges:
-        sizes = {cores: ranges.count(cores) for cores in changes}
-        said = ", ".join(f"{count} on {cores}" for cores, count in list(sizes.items())[:8])
-        run.notice("affinity", f"{node or 'every node'}: GPUs by cores: {said}", Weight.INFO)
+            f"the ranges of cores come back after others ({shorten(', '.join(ranges), 120)}): GPUs far apart claim the "
+            "same cores; check with nvidia-smi topo -m",
+            Weight.WARNING,
+        ))  # fmt: skip
+    elif runs:
+        sizes: Counter[str] = Counter()
+        for claim in claims:
+            sizes[claim.cores] += len(claim.devices) if claim.cores else 0
+        shown = ", ".join(f"{sizes[cores]} on {cores}" for cores in changes[:8])
+        said.append(("affinity", f"GPUs by cores: {shown}", Weight.INFO))
+    return said
 
 
+@remembered
 def _numeric(device: str) -> tuple[str, int]:
     match = re.search(r"(\d{1,9})$", device)
     return (device[: match.start()], int(match[1])) if match else (device, -1)

@@ -102,9 +102,11 @@ def read_lines(lines: Iterable[Line], _asked: Asked | None = None) -> list[Run]:
     rest = kept if layout.spans or second is None else chain((second,), kept)
     rows = 0
     open_events: dict[str, list[str]] = {}
+    columns: dict[str, tuple[str, str]] = {}
     for row in read_rows(rest, layout, run):
         rows += 1
-        _observe(row, run, tool)
+        columns = columns or _named(row.cells)
+        _observe(row, run, columns, tool == "sprio")
         _keep_open_event(row.cells, open_events)
     for said, names in list(open_events.items())[:_MOST_EVENTS]:
         where = shorten(fold(names), 200)
@@ -124,17 +126,20 @@ def _keep_open_event(cells: Mapping[str, str], events: dict[str, list[str]]) -> 
         )
 
 
-def _observe(row: Row, run: RunBuilder, tool: str) -> None:
-    subject: Labels = tuple(
-        (_SUBJECTS[name.lower()], cell) for name, cell in row.cells.items() if name.lower() in _SUBJECTS and cell
-    )
-    if tool == "sprio" and any(cell == "Weights" for cell in row.cells.values()):
+def _observe(row: Row, run: RunBuilder, columns: Mapping[str, tuple[str, str]], weighs: bool) -> None:
+    cells = row.cells
+    subject: Labels = tuple((about, cells[column]) for column, (_, about) in columns.items() if about and cells[column])
+    if weighs and "Weights" in cells.values():
         subject = (("row", "weights"),)
-    for column, cell in row.cells.items():
-        lower = column.lower().replace(" ", "_")
-        if not cell or (lower in _SUBJECTS and not (tool == "sprio" and lower == "partition")):
-            continue
-        run.observe(lower, _read(lower, cell, column in row.cut), subject, row.line)
+    for column, (name, about) in columns.items():
+        cell = cells[column]
+        if cell and (not about or (weighs and name == "partition")):
+            run.observe(name, _read(name, cell, column in row.cut), subject, row.line)
+
+
+def _named(cells: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Column → the observation that its cells give, and what they say about the row, "" if nothing."""
+    return {column: (column.lower().replace(" ", "_"), _SUBJECTS.get(column.lower(), "")) for column in cells}
 
 
 def _read(column: str, cell: str, cut: bool) -> Value:

@@ -96,30 +96,34 @@ def read_records(lines: Iterable[Line], run: RunBuilder) -> Iterator[Record]:
 
 def _fill(record: Record, text: str) -> None:
     """Put the pairs of a line into the record."""
-    into = record.values
+    own = into = record.values
+    job = record.kind == "job"
     for key, value in _pairs(text):
-        if record.kind == "job" and key in ("Nodes", "JOB_GRES"):
-            record.details.append({})
-            into = record.details[-1]
-        elif into is not record.values and key not in ("CPU_IDs", "Mem", "GRES"):
-            into = record.values
+        if job and key in ("Nodes", "JOB_GRES"):
+            into = {}
+            record.details.append(into)
+        elif into is not own and key not in ("CPU_IDs", "Mem", "GRES"):
+            into = own
         if len(into) < _MOST_KEYS:
             into.setdefault(key, value)
-            record.last = key if into is record.values else ""
+            record.last = key if into is own else ""
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
+def _pairs(text: str) -> list[tuple[str, str]]:
     """Keys and values of a line; words without a key belong to the value before them."""
-    key = ""
-    value: list[str] = []
+    pairs: list[tuple[str, str]] = []
+    key, value = "", ""
+    more: list[str] = []  # further words of the value
     for word in text.split(" "):
-        match = _KEY.match(word)
+        match = _KEY.match(word) if "=" in word else None
         if match is None or (key in _FREE and match[1] not in _AFTER_FREE):
             if word:
-                value.append(word)
+                more.append(word)
             continue
         if key:
-            yield key, " ".join(part for part in value if part)
-        key, value = match[1], [word[match.end() :]]
+            pairs.append((key, " ".join([value, *more] if value else more) if more else value))
+        key, value = match[1], word[match.end() :]
+        more.clear()
     if key:
-        yield key, " ".join(part for part in value if part)
+        pairs.append((key, " ".join([value, *more] if value else more) if more else value))
+    return pairs
