@@ -72,7 +72,9 @@ def _find(source: Source) -> Reader:
     if source.empty:
         raise Refused("empty: nothing was measured")
     text = source.head
-    ranked = rank_kinds(text, source.name) or rank_kinds(source.look_further(), source.name)
+    ranked = rank_kinds(text, source.name)
+    if not ranked and len(further := source.look_further()) > len(text):
+        ranked = rank_kinds(further, source.name)
     if not ranked:
         raise Refused("no reader knows this output; name its kind with --kind", 1, text.lstrip()[:200])
     if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:

@@ -34,6 +34,10 @@ _SURE: Final = re.compile(
     r"|EDAC [A-Za-z]+\d*: \d+ [CU]E|mce: \[Hardware Error\]|available PCIe bandwidth, limited by|amdgpu_job_timedout"
     r"|amdgpu [0-9a-f:.]{12}: .{0,12}GPU reset|NVRM: .{0,60}(?:PCI|GPU|NVIDIA)|fallen off the bus"
 )
+#: One of these stands in every text that _SURE finds; looking for them is far quicker.
+_HINTS: Final = (
+    "Xid (", "AER: ", "PCIe Bus Error", "EDAC ", "[Hardware Error]", "available PCIe", "amdgpu", "NVRM: ", "fallen off",
+)  # fmt: skip
 _KERNEL: Final = re.compile(
     r"\bkernel: |^<\d>\[|^kern {1,4}:|^\d{1,3},\d{1,12},\d{3,15},[-c];|\"_TRANSPORT\" ?: ?\"kernel\"", re.MULTILINE
 )
@@ -45,13 +49,14 @@ def recognise(head: Head) -> int:
     """How sure this is a log of the kernel."""
     text = head.text
     hint = 3 if re.search(r"dmesg|kern\.?log|kmsg|journal|syslog|xid", head.name) else 0
-    if _SURE.search(text):
+    if any(hint in text for hint in _HINTS) and _SURE.search(text):
         return 80 + hint
     if text.lstrip()[:1] == "{" and '"dmesg"' in text[:200]:
         return 80
     if _KERNEL.search(text):
         return 62 + hint
-    if len(_DMESG.findall(text)) >= 2 or _DMESG_T.search(text):
+    bracketed = text.startswith("[") or "\n[" in text
+    if bracketed and (len(_DMESG.findall(text)) >= 2 or _DMESG_T.search(text)):
         return 55 + hint
     return 0
 

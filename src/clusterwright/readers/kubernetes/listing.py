@@ -41,6 +41,8 @@ _FAILED: Final = re.compile(
 def table_of(text: str) -> str:
     """Of which table a line is the header: node, pod, workload, queue, local_queue or ""."""
     stripped = text.strip()
+    if not stripped.startswith(("NAME", "NODE")):
+        return ""
     return next((kind for kind, form in _KNOWN.items() if form.match(stripped)), "")
 
 

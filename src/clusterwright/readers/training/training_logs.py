@@ -41,22 +41,26 @@ _ELIDED: Final = re.compile(r"\s*(?:\[\.\.\.\]|\.\.\.|…)\s*")
 _MOST_RUNS: Final = 200
 _MOST_VALUES: Final = 500_000
 _MOST_TIMERS: Final = 50_000
+#: (what stands in every text that the form finds, form or None where that is enough, points)
 _STRONG: Final = (
-    (MEGATRON, 96), (re.compile(BEGINNING), 90), (MAXTEXT, 95), (re.compile(r"train_step_timing in s"), 92),
-    (NEMO_BAR, 60), (re.compile(r"\bEpoch \d+:.*reduced_train_loss="), 92),
-    (re.compile(r"Timeout at NCCL work:"), 88), (re.compile(r"\bsaving checkpoint at iteration"), 75),
-    (re.compile(r"ProcessGroupNCCL\.cpp"), 72), (re.compile(r"DistBackendError|ncclSystemError|ncclRemoteError"), 70),
-    (re.compile(r"^-+ arguments -+$", re.MULTILINE), 70), (re.compile(r"\[deepspeed|DeepSpeed", re.IGNORECASE), 40),
-    (re.compile(r"torch\.distributed"), 40), (re.compile(r"NCCL INFO [^\n]{0,300}?(?:Init START|nranks)"), 35),
+    ("iteration", MEGATRON, 96), (BEGINNING, None, 90), ("completed step", MAXTEXT, 95),
+    ("train_step_timing in s", None, 92), ("Epoch ", NEMO_BAR, 60),
+    ("reduced_train_loss=", re.compile(r"\bEpoch \d{1,9}:[^\n]{0,1000}?reduced_train_loss="), 92),
+    ("Timeout at NCCL work:", None, 88), ("saving checkpoint at iteration", None, 75),
+    ("ProcessGroupNCCL.cpp", None, 72), ("DistBackendError", None, 70), ("ncclSystemError", None, 70), ("ncclRemoteError", None, 70),
+    (" arguments -", re.compile(r"^-+ arguments -+$", re.MULTILINE), 70),
+    ("[deepspeed", None, 40), ("DeepSpeed", None, 40), ("[DEEPSPEED", None, 40), ("torch.distributed", None, 40),
+    ("NCCL INFO ", re.compile(r"NCCL INFO [^\n]{0,300}?(?:Init START|nranks)"), 35),
 )  # fmt: skip
 
 
 def recognise(head: Head) -> int:
     """Sure by a line about a step, strong by the watchdog's."""
-    found = TITAN.search(head.text)
+    found = TITAN.search(head.text) if "loss:" in head.text else None
     if found and re.search(r"\b(?:tps|wps): ", found[3]):
         return 95
-    score = max((points for form, points in _STRONG if form.search(head.text)), default=0)
+    text = head.text
+    score = max((n for hint, form, n in _STRONG if hint in text and (form is None or form.search(text))), default=0)
     if "tensor_model_parallel_size" in head.text and "micro_batch_size" in head.text:
         score = max(score, 94)
     return score
