@@ -126,3 +126,17 @@ def test_a_second_header_begins_a_second_run():
     transcript = read_output([fixture("nounits-loop.csv").encode() + fixture("query-gpu.csv").encode()])
     assert transcript.outcome is Outcome.READ
     assert len(transcript.runs) == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", "ssh: connect to host: No route"],
+)
+def test_a_host_that_failed_among_others_is_a_run_of_its_own(said):
+    rows = ["index, name, pci.bus_id", *(f"{n}, NVIDIA H100 80GB HBM3, 00000000:{n}B:00.0" for n in range(4))]
+    lines = [f"{host}: {row}" for host in ("gpu-001", "10.0.0.3") for row in rows]
+    runs = read_output(["\n".join([*lines[:3], f"gpu-002: {said}", *lines[3:]]).encode()]).runs
+    assert [run.condition("node") for run in runs] == ["gpu-001", "10.0.0.3", "gpu-002"]
+    assert runs[2].missing == ("the output of gpu-002",)
+    assert [notice.code for notice in runs[2].notices] == ["host-not-read"]
+    assert all(run.complete for run in runs[:2])

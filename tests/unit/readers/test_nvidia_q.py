@@ -210,3 +210,9 @@ def test_xml_that_breaks_off_keeps_the_gpus_before():
     run = read(whole + '\t<gpu id="00000000:5D:00.0">\n\t\t<product_name>NVIDIA A1')
     assert not run.complete
     assert len(values(run, "gpu")) == MIG.count("<gpu id=")
+
+
+def test_an_excerpt_may_begin_deeper_than_it_goes_on():
+    text = "        Current : Enabled\n    ECC Errors\n        Volatile\n            DRAM Uncorrectable : 2\n"
+    text += "    Remapped Rows\n        Pending : Yes\n"
+    assert "remap-pending" in codes(read(text))

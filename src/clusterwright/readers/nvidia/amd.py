@@ -10,7 +10,7 @@ from clusterwright.model.observations import Run
 from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.documents import find_json, load_json
 from clusterwright.readers.nvidia.amd_smi import read_amd_csv, read_amd_json, read_amd_text
-from clusterwright.readers.nvidia.devices import LARGEST, by_host, host_of
+from clusterwright.readers.nvidia.devices import LARGEST, runs_of_hosts
 from clusterwright.readers.nvidia.rocm import read_rocm_csv, read_rocm_json, read_rocm_text
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
@@ -54,10 +54,7 @@ def read(source: Source) -> Sequence[Run]:
     plain = "ROCm System" in source.head or "| AMD-SMI " in source.head
     if found is not None and not plain:
         return _read_json(source.text())
-    runs: list[Run] = []
-    for prefix, lines in by_host(source):
-        runs.extend(_read_lines(lines, host_of(prefix)))
-    return runs
+    return runs_of_hosts(source, _read_lines)
 
 
 def _read_json(text: str) -> list[Run]:

@@ -25,7 +25,7 @@ from clusterwright.readers.nvidia.columns import (
     reason_column,
     split_header,
 )
-from clusterwright.readers.nvidia.devices import by_host, host_of, is_command, is_elision, iso_time, labels, name_of
+from clusterwright.readers.nvidia.devices import is_command, is_elision, iso_time, labels, name_of, runs_of_hosts
 from clusterwright.readers.nvidia.failures import note_failure, refuse_failure
 from clusterwright.readers.nvidia.findings import Faults
 from clusterwright.readers.nvidia.gpu_logs import reason_of
@@ -57,10 +57,7 @@ def recognise(head: Head) -> int:
 
 def read(source: Source) -> Sequence[Run]:
     """One run for each header of each host."""
-    runs: list[Run] = []
-    for prefix, lines in by_host(source):
-        runs.extend(_read_host(lines, host_of(prefix)))
-    return runs
+    return runs_of_hosts(source, _read_host)
 
 
 def _read_host(lines: list[Line], node: str) -> list[Run]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from clusterwright.model.observations import Labels
+from clusterwright.model.observations import Labels, Run, Weight
+from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.nvidia.cells import as_pci
 from clusterwright.readers.refusing import Refused
@@ -78,9 +79,42 @@ def by_host(source: Source) -> Iterator[tuple[str, list[Line]]]:
     yield from groups.items()
 
 
+def runs_of_hosts(source: Source, read: Callable[[list[Line], str], Iterable[Run]]) -> list[Run]:
+    """The runs of every host; one whose output is refused beside others is a run that says so.
+
+    Args:
+        read: gives the runs of the lines of one host, whose name is the second argument, "" when unknown.
+
+    Raises:
+        Refused: as `by_host`, and when no host's output can be read.
+    """
+    runs: list[Run] = []
+    refused: list[tuple[str, Refused]] = []
+    for prefix, lines in by_host(source):
+        try:
+            runs.extend(read(lines, host_of(prefix)))
+        except Refused as error:
+            refused.append((prefix, error))
+    if refused and not runs:
+        raise refused[0][1]
+    return [*runs, *(_failed(prefix, error) for prefix, error in refused)]
+
+
+def _failed(prefix: str, error: Refused) -> Run:
+    builder = RunBuilder("nvidia-smi")
+    if node := host_of(prefix):
+        builder.condition("node", node)
+    where = prefix or "lines without a host"
+    refusal = error.refusal
+    said = f": {refusal.found}" if refusal.found else ""
+    builder.notice("host-not-read", f"{where}: {refusal.reason}{said}", Weight.ERROR, refusal.line)
+    builder.missing(f"the output of {where}")
+    return builder.build()
+
+
 def host_of(prefix: str) -> str:
     """The node named by a prefix; launcher ranks name none."""
-    return prefix if prefix[:1].isalpha() and not re.fullmatch(r"(?:rank|default|worker)\d*", prefix) else ""
+    return "" if re.fullmatch(r"(?:rank|default|worker)\d*|\d+(?:,\d+)?|", prefix) else prefix
 
 
 def is_command(text: str) -> bool:

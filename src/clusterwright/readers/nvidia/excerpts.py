@@ -36,6 +36,8 @@ def excerpts_of(lines: list[Line]) -> list[list[Line]]:
                 groups.append([])
                 inside = set()
             inside.add(label)
+        if not groups:
+            groups.append([])
         groups[-1].append(line)
     return groups
 

@@ -15,7 +15,7 @@ from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.nvidia.boxes import Box, Row, boxes_of
 from clusterwright.readers.nvidia.cells import as_count, as_flag, as_text, in_unit
-from clusterwright.readers.nvidia.devices import by_host, host_of, is_command, is_cut_by, is_elision, labels
+from clusterwright.readers.nvidia.devices import is_command, is_cut_by, is_elision, labels, runs_of_hosts
 from clusterwright.readers.nvidia.failures import note_failure, refuse_failure
 from clusterwright.readers.nvidia.nvlink import GPU
 from clusterwright.readers.readers import Head, Reader
@@ -56,11 +56,12 @@ def recognise(head: Head) -> int:
 
 def read(source: Source) -> Sequence[Run]:
     """One run for each command of each host."""
-    runs: list[Run] = []
-    for prefix, lines in by_host(source):
-        parts = [part for part in _split(lines) if any(not is_command(x.text) and x.text.strip() for x in part)]
-        runs.extend(_read_part(part, host_of(prefix)) for part in parts)
-    return runs
+    return runs_of_hosts(source, _read_host)
+
+
+def _read_host(lines: list[Line], node: str) -> list[Run]:
+    parts = [part for part in _split(lines) if any(not is_command(x.text) and x.text.strip() for x in part)]
+    return [_read_part(part, node) for part in parts]
 
 
 def _split(lines: list[Line]) -> list[list[Line]]:

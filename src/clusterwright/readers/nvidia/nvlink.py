@@ -16,7 +16,7 @@ from clusterwright.model.observations import Labels, Lack, NoValue, Run, Value, 
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.nvidia.cells import as_amount, as_count, as_flag, as_pci, as_text
-from clusterwright.readers.nvidia.devices import by_host, host_of, is_command, is_cut_by, is_elision, labels
+from clusterwright.readers.nvidia.devices import is_command, is_cut_by, is_elision, labels, runs_of_hosts
 from clusterwright.readers.nvidia.failures import note_failure, refuse_failure
 from clusterwright.readers.nvidia.fields import slug
 from clusterwright.readers.nvidia.nvlink_findings import full_links, say_counts, say_inactive, say_traffic
@@ -58,13 +58,15 @@ def recognise(head: Head) -> int:
 
 def read(source: Source) -> Sequence[Run]:
     """One run for each command of each host."""
-    runs: list[Run] = []
-    for prefix, lines in by_host(source):
-        lists = _split(lines)
-        if not lists:
-            refuse_failure(lines)
-            raise Refused("no GPU with links", lines[0].number if lines else 0)
-        runs.extend(_Listing(host_of(prefix)).read(part) for part in lists)
+    return runs_of_hosts(source, _read_host)
+
+
+def _read_host(lines: list[Line], node: str) -> list[Run]:
+    found = [_Listing(node).read(part) for part in _split(lines)]
+    runs = [run for run in found if run.observations or run.notices or run.missing or run.rejected]
+    if not runs:
+        refuse_failure(lines)
+        raise Refused("no GPU with links", lines[0].number if lines else 0)
     return runs
 
 

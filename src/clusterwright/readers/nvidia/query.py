@@ -16,12 +16,11 @@ from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.documents import load_xml
 from clusterwright.readers.nvidia.cells import as_count, as_text
 from clusterwright.readers.nvidia.devices import (
-    by_host,
-    host_of,
     is_command,
     is_elision,
     iso_time,
     labels,
+    runs_of_hosts,
     selects,
 )
 from clusterwright.readers.nvidia.excerpts import excerpts_of, holds_excerpt
@@ -61,10 +60,7 @@ def read(source: Source) -> Sequence[Run]:
     """One run for each log of each host."""
     if "<nvidia_smi_log" in source.head or source.head.lstrip().startswith("<?xml"):
         return _read_xml(source.text())
-    runs: list[Run] = []
-    for prefix, lines in by_host(source):
-        runs.extend(_read_lines(lines, host_of(prefix)))
-    return runs
+    return runs_of_hosts(source, _read_lines)
 
 
 def _read_lines(lines: list[Line], node: str) -> list[Run]:

@@ -16,7 +16,7 @@ from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.nvidia.boxes import Box, Row, boxes_of
 from clusterwright.readers.nvidia.cells import as_amount, as_count, as_flag, as_text, in_unit
-from clusterwright.readers.nvidia.devices import by_host, host_of, is_command, is_elision, iso_time, labels
+from clusterwright.readers.nvidia.devices import is_command, is_elision, iso_time, labels, runs_of_hosts
 from clusterwright.readers.nvidia.failures import failure_score, note_failure, refuse_failure
 from clusterwright.readers.nvidia.findings import Faults
 from clusterwright.readers.nvidia.headless_tables import ROW, with_head
@@ -57,13 +57,14 @@ def recognise(head: Head) -> int:
 
 def read(source: Source) -> Sequence[Run]:
     """One run for each banner of each host."""
-    runs: list[Run] = []
-    for prefix, lines in by_host(source):
-        starts = [n for n, line in enumerate(lines) if _BANNER.match(line.text.strip()[:400])]
-        begins = [0, *(_stamp_before(lines, n) for n in starts[1:])]
-        for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
-            runs.append(_Table(lines[begin:end], host_of(prefix)).read())
-    return runs
+    return runs_of_hosts(source, _read_host)
+
+
+def _read_host(lines: list[Line], node: str) -> list[Run]:
+    starts = [n for n, line in enumerate(lines) if _BANNER.match(line.text.strip()[:400])]
+    begins = [0, *(_stamp_before(lines, n) for n in starts[1:])]
+    ends = [*begins[1:], len(lines)]
+    return [_Table(lines[begin:end], node).read() for begin, end in zip(begins, ends, strict=True)]
 
 
 def _stamp_before(lines: list[Line], banner: int) -> int:

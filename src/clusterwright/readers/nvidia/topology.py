@@ -14,7 +14,7 @@ from clusterwright.model.observations import Run, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line, Source
 from clusterwright.readers.nvidia.cells import as_absent, as_text
-from clusterwright.readers.nvidia.devices import by_host, host_of, is_command, is_elision, labels
+from clusterwright.readers.nvidia.devices import is_command, is_elision, labels, runs_of_hosts
 from clusterwright.readers.nvidia.failures import note_failure, refuse_failure
 from clusterwright.readers.nvidia.matrices import Matrix, absent_rows, add_row, asymmetric, header_of
 from clusterwright.readers.nvidia.nvlink_findings import say_links
@@ -46,10 +46,7 @@ def recognise(head: Head) -> int:
 
 def read(source: Source) -> Sequence[Run]:
     """One run for each matrix of each host."""
-    runs: list[Run] = []
-    for prefix, lines in by_host(source):
-        runs.extend(_read_host(lines, host_of(prefix)))
-    return runs
+    return runs_of_hosts(source, _read_host)
 
 
 def _read_host(lines: list[Line], node: str) -> list[Run]:
