@@ -22,8 +22,8 @@ from clusterwright.readers.values import quantity, read_number
 _BANNER: Final = re.compile(
     r"mdtest-(\d+\.\S+) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node\(?s?\)?", re.MULTILINE
 )
-_TITLE: Final = re.compile(r"SUMMARY(?: (rate|time))?\b[^:]*:\s*\(of (\d+) iterations?\)")
-_ROW: Final = re.compile(r"\s*([A-Z][a-z]+ [a-z]+(?: \(\w+\))?)\s*:?\s+(\S.*)")
+_TITLE: Final = re.compile(r"SUMMARY(?: (rate|time))?\b[^:\n]{0,80}:[ \t]*\(of (\d+) iterations?\)")
+_ROW: Final = re.compile(r"\s*+([A-Z][a-z]++ [a-z]++(?: \(\w++\))?)\s*+(?::\s++|(?<=\s))(\S.*)")
 _EDGE: Final = re.compile(r"-- (started|finished) at (.*?) --")
 _COLUMNS: Final = {"max": "_max", "min": "_min", "mean": "", "std dev": "_stddev"}
 _FAILURE: Final = re.compile(r".*\bERROR\b.*|.*MPI_ABORT was invoked.*|.*\bFAILED\b.*")
