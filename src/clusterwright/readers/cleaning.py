@@ -58,6 +58,8 @@ _NOISE: Final = re.compile(
     r"|If you don't see a command prompt, try pressing enter\.$"
     r"|stdin is not a tty$|mesg: ttyname failed: .*$"
 )
+#: Most hosts of one file whose names are kept.
+_MOST_HOSTS: Final = 20_000
 #: What is decoded at a time, in bytes.
 _PIECE: Final = 64 * 1024
 #: Bytes of lines that need no cleaning.
@@ -86,6 +88,8 @@ _new_line: Final = tuple.__new__  # a million lines a file: without the calls of
 class Source:
     """An output to be read once, as lines or as a whole.
 
+    `hosts` are the names that stood before the lines read so far, with the first line of each: (number, text).
+
     Args:
         chunks: its bytes, in pieces of any size.
         name: of the file, a hint for recognition; "" when unknown.
@@ -95,6 +99,7 @@ class Source:
         self.name = name
         self._chunks = iter(chunks)
         self._counts: Counter[str] = Counter()
+        self.hosts: dict[str, tuple[int, str]] = {}
         self._begun = False
         self._start = self._take(HEAD)
         encoding = _encoding_of(self._start)
@@ -262,6 +267,10 @@ class Source:
         lines = (self._split_prefix(number, text, counts) for number, text in numbered)
         return (line for line in lines if line is not None)
 
+    def _note_host(self, host: str, number: int, text: str) -> None:
+        if text.strip() and len(self.hosts) < _MOST_HOSTS:
+            self.hosts[host] = (number, text.strip()[:200])
+
     def _split_prefix(self, number: int, text: str, counts: Counter[str]) -> Line | None:
         """The line without its prefix, None for one that ssh, kubectl or a shell put between."""
         prefix, voted = "", self._voted
@@ -274,6 +283,8 @@ class Source:
             if found is not None:
                 prefix, text = (found["tag"] or found["bare"]).strip(), text[found.end() :]
                 counts[f"{voted}es" if voted.endswith("x") else f"{voted}s"] += 1
+                if prefix not in self.hosts and voted == "host prefix" and counts is self._counts:
+                    self._note_host(prefix, number, text)
         return None if self._is_noise(text, counts) else _new_line(Line, (number, text, prefix))
 
 

@@ -89,7 +89,8 @@ def collect_perfquery(lines: Sequence[Line]) -> Listing:
     for line in lines:
         match = _BLOCK.match(line.text)
         if match is not None:
-            subject = (("lid", match["lid"]), ("port", match["port"]))
+            labels = (("lid", match["lid"]), ("port", match["port"]), ("node", line.prefix))
+            subject = tuple(pair for pair in labels if pair[1])
             part = Counters(subject, line.number, extended=match["kind"] is not None, part=match["what"])
             listing.ports.append(part)
         elif listing.ports and (match := _DOTTED.match(line.text)) is not None:
