@@ -87,11 +87,10 @@ def _objects(body: str) -> Counter[str]:
     else:
         found = _YAML_KIND.finditer(body) if "kind:" in body else ()
         names = [match["kind"].removesuffix("List") for match in found]
-    counts: Counter[str] = Counter()
-    for name in names:
-        family = FAMILIES.get(name)
-        if family is not None and _APIS[family].search(body):
-            counts[family] += 1
+    counts = Counter(family for name in names if (family := FAMILIES.get(name)) is not None)
+    for family in list(counts):
+        if not _APIS[family].search(body):
+            del counts[family]
     if "Pod" in names and not counts and ("FailedScheduling" in body or "Unschedulable" in body or '"PodList"' in body):
         counts[PENDING] += 1
     return counts

@@ -29,7 +29,7 @@ _NIC: Final = re.compile(r"\s*(?P<nic>NIC\d+)\s*:\s*(?P<device>\S+)\s*")
 _SOME: Final = 5
 _PATHS_ONLY: Final = re.compile(r"\btopo\b.{0,40}\s-m?p\b")
 _NEAR: Final = ("PIX", "PXB", "PHB")
-_HEAD: Final = re.compile(r"^[ \t]*(?:(?:GPU|NPU)\d+[ \t]+){1,128}.*(?:CPU Affinity|NUMA Affinity)", re.MULTILINE)
+_HEAD: Final = re.compile(r"^[ \t]*+(?:GPU|NPU)\d++[ \t].*(?:CPU Affinity|NUMA Affinity)", re.MULTILINE)
 _ROW: Final = re.compile(
     r"^[ \t]*(?:GPU|NPU)\d+[ \t]+(?:X|NV\d+|SYS|NODE|PHB|PXB|PIX|HCCS|OK|CNS|GNS|TNS|NS)\b", re.MULTILINE
 )
