@@ -1,8 +1,8 @@
 """Bytes → clean lines, in constant memory, with a record of everything that was removed or replaced.
 
-Removed: byte order marks, terminal escapes, what a carriage return overwrote, rank and host prefixes (kept beside the
-line), quote marks of mail and Markdown, and lines that ssh, kubectl or a shell put between. Undecodable bytes become
-U+FFFD and are counted.
+Removed: byte order marks, terminal escapes, what a carriage return overwrote, rank and host prefixes and names above
+a host's output (kept beside the line), quote marks of mail and Markdown, and lines that ssh, kubectl or a shell put
+between. Undecodable bytes become U+FFFD and are counted.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
+from clusterwright.readers.banners import below_banners, holds_banners
 from clusterwright.readers.refusing import Refused
 
 #: Longest line that is read; a longer one is cut and counted. `nvidia-smi` and slurm.conf stay far below.
@@ -108,7 +109,8 @@ class Source:
             self._chunks = _recode(chain((self._start,), self._chunks), encoding)
             self._start = self._take(HEAD)
         self._head = self._decode_head(HEAD)
-        self._voted = _vote(self._head)
+        self._bannered = holds_banners(self._head)
+        self._voted = None if self._bannered else _vote(self._head)
 
     @cached_property
     def head(self) -> str:
@@ -138,6 +140,8 @@ class Source:
         Args:
             prefixes: split launcher tags and host names from the lines; without it they stay in the text.
         """
+        if self._bannered:
+            return self._split_banners(enumerate(chain.from_iterable(self._batches()), 1), self._counts)
         if prefixes and self._voted is not None:
             texts = chain.from_iterable(self._batches())
             return self._split_prefixes(enumerate(texts, 1), self._counts)
@@ -263,12 +267,26 @@ class Source:
             return True
         return False
 
+    def _split_banners(self, numbered: Iterable[tuple[int, str]], counts: Counter[str]) -> Iterator[Line]:
+        named = ""
+        for number, text, host, banner in below_banners(numbered):
+            if banner:
+                counts["banners of hosts"] += 1
+                named = host if counts is self._counts and host not in self.hosts else ""
+            if named and (banner or text.strip()):
+                self._note_host(host, number, text)
+                named = host if banner else ""
+            if not banner and not self._is_noise(text, counts):
+                yield _new_line(Line, (number, text, host))
+
     def _split_prefixes(self, numbered: Iterable[tuple[int, str]], counts: Counter[str]) -> Iterator[Line]:
+        if self._bannered:
+            return self._split_banners(numbered, counts)
         lines = (self._split_prefix(number, text, counts) for number, text in numbered)
         return (line for line in lines if line is not None)
 
     def _note_host(self, host: str, number: int, text: str) -> None:
-        if text.strip() and len(self.hosts) < _MOST_HOSTS:
+        if text.strip() and (host in self.hosts or len(self.hosts) < _MOST_HOSTS):
             self.hosts[host] = (number, text.strip()[:200])
 
     def _split_prefix(self, number: int, text: str, counts: Counter[str]) -> Line | None:
