@@ -118,7 +118,12 @@ def read_amount(text: str, units: Mapping[str, str] | None = None) -> Quantity |
 def quantity(number: float, unit: str) -> Quantity:
     """A quantity of `unit`, written with the number as given."""
     scale, powers = parse_unit(unit)
-    return Quantity(number * scale, powers, f"{number:.12g} {unit}" if unit != "%" else f"{number:.12g}%")
+    return Quantity(number * scale, powers, spell(number, unit))
+
+
+def spell(number: float, unit: str) -> str:
+    """A number with its unit as text, 12 digits at most."""
+    return f"{number:.12g}%" if unit == "%" else f"{number:.12g} {unit}"
 
 
 def read_flag(

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from clusterwright.lib.quantities import Quantity
+from clusterwright.lib.quantities import Powers, Quantity, parse_unit
 from clusterwright.model.observations import Lack, NoValue, Value
 from clusterwright.readers.collectives.programs import ELEMENT_BYTES, REDUCTIONS, ranks_by_count
-from clusterwright.readers.values import read_number, read_quantity, unreadable
+from clusterwright.readers.memos import remembered
+from clusterwright.readers.values import read_number, spell, unreadable
 
 _TEXTS: Final = ("size", "count", "type", "redop", "root")
 _UNITS: Final = {
@@ -125,18 +127,18 @@ def parse_row(layout: Layout | None, text: str, line: int) -> Row | str:
         layout: of the header above it, None when there was no header.
     """
     words = text.split()
-    if "NCCL" in words or "NCCL" in text:
+    if "NCCL" in text:
         return "NCCL's own log was written into this row"
     if layout is None:
         return _parse_bare(words, line)
-    columns = list(layout.columns)
+    columns = layout.columns
     if "timestamp" in columns and len(words) == len(columns) + 1:
         words[-2:] = [f"{words[-2]} {words[-1]}"]
     missing = len(columns) - len(words)
     if missing > 0 and "redop" in columns:
         place = columns.index("redop")
         if len(words) > place and words[place] not in REDUCTIONS and not words[place][0].isalpha():
-            columns.remove("redop")
+            columns = (*columns[:place], *columns[place + 1 :])
             missing -= 1
     if missing:
         what = "cut or torn: " if missing > 0 else "too many fields: "
@@ -153,7 +155,7 @@ def _parse_bare(words: list[str], line: int) -> Row | str:
     if len(words) == 12 and words[3] not in REDUCTIONS:
         names[3] = "root"
     last = "wrong" if len(words) == 13 else "error"
-    columns = [*names, "time", "algbw", "busbw", last, "time", "algbw", "busbw", last]
+    columns = (*names, "time", "algbw", "busbw", last, "time", "algbw", "busbw", last)
     row = _build(columns, words, line)
     if isinstance(row, Row) and not all(agrees(row, half) for half in row.halves.values()):
         return "no header above it, and its numbers do not confirm each other"
@@ -174,36 +176,60 @@ def agrees(row: Row, half: Half) -> bool:
     return any(abs(speed - algbw) <= 0.02 + 0.02 * speed for speed in expected)
 
 
-def _build(columns: list[str], words: list[str], line: int, time_unit: str = "µs") -> Row | str:
-    cells: dict[str, list[str]] = {}
-    for name, word in zip(columns, words, strict=True):
-        cells.setdefault(name, []).append(word)
-    size, edited = _read_size(cells["size"][0])
+class _Cell(NamedTuple):
+    """Where a value of one half stands and how it is read; `unit` is "" for plain numbers and unknown columns."""
+
+    name: str
+    place: int
+    unit: str
+    scale: float
+    powers: Powers
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The places of a layout's columns, made once and not for every row. -1 where there is no such column."""
+
+    texts: tuple[int, ...]
+    timestamp: int
+    halves: tuple[tuple[str, tuple[_Cell, ...]], ...]
+
+
+@lru_cache(maxsize=64)
+def _plan(columns: tuple[str, ...], time_unit: str) -> _Plan:
+    firsts = {name: columns.index(name) for name in dict.fromkeys(columns)}
+    halves = []
+    for index, half in enumerate(("out", "in")[: columns.count("busbw")]):
+        cells = []
+        for name in firsts:
+            places = [place for place, column in enumerate(columns) if column == name]
+            if name in _TEXTS or name == "timestamp" or index >= len(places):
+                continue
+            unit = time_unit if name == "time" else _UNITS.get(name, "")
+            scale, powers = parse_unit(unit) if unit else (1.0, ())
+            cells.append(_Cell(name, places[index], unit, scale, powers))
+        halves.append((half, tuple(cells)))
+    return _Plan(tuple(firsts.get(name, -1) for name in _TEXTS), firsts.get("timestamp", -1), tuple(halves))
+
+
+def _build(columns: tuple[str, ...], words: list[str], line: int, time_unit: str = "µs") -> Row | str:
+    plan = _plan(columns, time_unit)
+    printed, count, kind, redop, root = (words[place] if place >= 0 else "" for place in plan.texts)
+    size, edited = _read_size(printed)
     if size is None:
         return "its size is no number"
-    count = cells.get("count", [""])[0]
     if count and not _INTEGER.fullmatch(count):
         return "its count is no number"
-    kind = cells.get("type", [""])[0]
     if kind and kind not in ELEMENT_BYTES and not kind[0].isalpha():
         return "its type is no name"
     halves = {}
-    for index, place in enumerate(("out", "in")[: columns.count("busbw")]):
-        half = _read_half(cells, index, time_unit)
+    for place, cells in plan.halves:
+        half = _read_half(cells, words)
         if isinstance(half, str):
             return half
         halves[place] = half
-    return Row(
-        line=line,
-        size=size,
-        count=int(count) if count else None,
-        type=kind,
-        redop=cells.get("redop", [""])[0],
-        root=cells.get("root", [""])[0],
-        halves=halves,
-        edited=edited,
-        timestamp=cells.get("timestamp", [""])[0],
-    )
+    timestamp = words[plan.timestamp] if plan.timestamp >= 0 else ""
+    return Row(line, size, int(count) if count else None, kind, redop, root, halves, edited, timestamp)
 
 
 def _read_size(word: str) -> tuple[int | None, str]:
@@ -215,24 +241,24 @@ def _read_size(word: str) -> tuple[int | None, str]:
     return None, ""
 
 
-def _read_half(cells: dict[str, list[str]], index: int, time_unit: str) -> Half | str:
-    half = Half()
-    for name, words in cells.items():
-        if name in _TEXTS or name == "timestamp" or index >= len(words):
-            continue
-        word = words[index]
-        unit = time_unit if name == "time" else _UNITS.get(name)
-        value: Value
-        if unit is not None:
-            value = read_quantity(word, unit)
-        elif name in ("wrong", "error"):
-            value = read_number(word)
+def _read_half(cells: tuple[_Cell, ...], words: list[str]) -> Half | str:
+    values: dict[str, Value] = {}
+    for name, place, unit, scale, powers in cells:
+        word = words[place]
+        number = _read_number(word) if unit or name in ("wrong", "error") else None
+        if isinstance(number, float):
+            if number < 0:
+                return f"{name} is negative, which is impossible"
+            values[name] = Quantity(number * scale, powers, spell(number, unit)) if unit else number
+        elif number is None:
+            values[name] = unreadable(word, f"column '{name}' is not known")
+        elif number.lack is Lack.UNREADABLE and name in ("time", "algbw", "busbw"):
+            return f"{name} is '{word[:20]}': {number.why}"
         else:
-            value = unreadable(word, f"column '{name}' is not known")
-        if isinstance(value, NoValue) and value.lack is Lack.UNREADABLE and name in ("time", "algbw", "busbw"):
-            return f"{name} is '{word[:20]}': {value.why}"
-        negative = (isinstance(value, Quantity) and value.value < 0) or (isinstance(value, float) and value < 0)
-        if negative:
-            return f"{name} is negative, which is impossible"
-        half.values[name] = value
-    return half
+            values[name] = number
+    return Half(values)
+
+
+@remembered
+def _read_number(word: str) -> float | NoValue:
+    return read_number(word)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from clusterwright.model.observations import Lack, NoValue, Run, Value, Weight
+from clusterwright.model.observations import Labels, Lack, NoValue, Observation, Run, Value, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.collectives.checks import check_average, check_correctness, check_rows, check_speed
 from clusterwright.readers.collectives.counting import Participants, participants
 from clusterwright.readers.collectives.ranks import UNNAMED
 from clusterwright.readers.collectives.records import Record
-from clusterwright.readers.collectives.rows import Half, Row
+from clusterwright.readers.collectives.rows import Half
 from clusterwright.readers.values import read_number, read_quantity, unreadable
 
 _CONDITIONS: Final = (
     ("iterations", "iters"), ("warmup_iterations", "warmup iters"), ("aggregated_iterations", "agg iters"),
     ("graph", "graph"), ("threads", "nThread"), ("gpus_per_thread", "nGpus"),
 )  # fmt: skip
+_new: Final = tuple.__new__
 
 
 def finish(record: Record) -> Run:
@@ -121,34 +122,35 @@ def _add_rows(run: RunBuilder, record: Record) -> None:
     for row in record.rows:
         key = (row.size, row.type, row.redop, row.root)
         repeats[key] += 1
+        labels = [("size", str(row.size))]
+        if row.count is not None:
+            labels.append(("count", str(row.count)))
+        labels += [(n, text) for n, text in (("type", row.type), ("redop", row.redop), ("root", row.root)) if text]
+        again = (("repeat", str(repeats[key])),) if repeats[key] > 1 else ()
+        out_of_place = row.halves.get("out")
+        compared = out_of_place is not None and isinstance(out_of_place.values.get("wrong"), float)
         for place, half in row.halves.items():
-            _add_half(run, row, place, half, repeats[key])
+            subject = (*labels, ("place", place), *again)
+            run.extend(_observe_half(half, subject, row.line, others_compared=compared and place == "in"))
 
 
-def _never_compared(row: Row, place: str) -> bool:
-    """Whether this is the result in place of an operation that the tool compares out of place only (all-to-all)."""
-    compared = {place: isinstance(half.values.get("wrong"), float) for place, half in row.halves.items()}
-    return place == "in" and compared.get("out", False) and not compared["in"]
+def _observe_half(half: Half, subject: Labels, line: int, *, others_compared: bool) -> list[Observation]:
+    """One place of a row.
 
-
-def _add_half(run: RunBuilder, row: Row, place: str, half: Half, repeat: int) -> None:
-    labels = [("size", str(row.size))]
-    if row.count is not None:
-        labels.append(("count", str(row.count)))
-    labels += [(name, text) for name, text in (("type", row.type), ("redop", row.redop), ("root", row.root)) if text]
-    labels.append(("place", place))
-    if repeat > 1:
-        labels.append(("repeat", str(repeat)))
-    subject = tuple(labels)
+    Args:
+        others_compared: whether the other place was compared; what all-to-all leaves in place never is.
+    """
+    found: list[tuple[str, Value]] = []
     for name, value in half.values.items():
         if name == "error":
-            run.observe("max_error", value, subject, row.line)
+            found.append(("max_error", value))
             if isinstance(value, NoValue):
-                run.observe("wrong", value, subject, row.line)
-        elif name != "wrong" or not _never_compared(row, place):
-            run.observe(_NAMES.get(name, name), value, subject, row.line)
+                found.append(("wrong", value))
+        elif name != "wrong" or isinstance(value, float) or not others_compared:
+            found.append((_NAMES.get(name, name), value))
     if "wrong" not in half.values and "error" not in half.values:
-        run.observe("wrong", NoValue(Lack.ABSENT, "", "the table has no such column"), subject, row.line)
+        found.append(("wrong", NoValue(Lack.ABSENT, "", "the table has no such column")))
+    return [_new(Observation, (name, value, subject, line)) for name, value in found]
 
 
 #: Statistics over single iterations, by their column.
