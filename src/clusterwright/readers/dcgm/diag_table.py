@@ -29,7 +29,7 @@ _ENTITY: Final = re.compile(
 _MESSAGE: Final = re.compile(r"(?P<said>Warning|Error|Info)(?::\s*(?P<group>[A-Za-z_]{2,12}?)\s?(?P<id>\d{1,5}))?$")
 _ITERATION: Final = re.compile(r"Running iteration (\d{1,6}) of (\d{1,6})")
 _PROMPT: Final = re.compile(
-    r"(?:\[?\w[\w.-]*@(?P<host>[\w.-]+)[^$#]{0,80})?[$#]\s*(?:sudo )?dcgmi diag (?P<arguments>.*)"
+    r"(?:\[?\b\w[\w.-]{0,63}@(?P<host>[\w.-]{1,255})[^$#]{0,80})?[$#]\s*(?:sudo )?dcgmi diag (?P<arguments>.*)"
 )
 _POD: Final = re.compile(r"Executing in Pod (?P<pod>\S+) on Host (?P<host>\S+)")
 _METADATA: Final = {
@@ -77,7 +77,7 @@ def _note(text: str, said: dict[str, str]) -> None:
         said["iteration"], said["iterations_asked"] = match[1], match[2]
     elif match := _POD.search(text):
         said["node"], said["pod"] = match["host"], match["pod"]
-    elif match := _PROMPT.search(text):
+    elif "dcgmi diag" in text and (match := _PROMPT.search(text)):
         if match["host"]:
             said["node"] = match["host"]
         said["arguments"] = match["arguments"].strip()

@@ -75,7 +75,9 @@ _OOM: Final = re.compile(
     r"(?P<kill>(?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (?P<pid>\d{1,9})(?P<rest>.*))"
     r"|(?P<event>oom-kill:constraint=)"
 )
-_SEGFAULT: Final = re.compile(r"(?P<process>[^\[\s]{1,32})\[\d{1,9}\]: segfault at .* in (?P<library>[^\[\s]{1,80})")
+_SEGFAULT: Final = re.compile(
+    r"(?P<process>[^\[\s]{1,32})\[\d{1,9}\]: segfault at .{0,200}? in (?P<library>[^\[\s]{1,80})"
+)
 _PANIC: Final = re.compile(
     r"(?P<panic>Kernel panic - not syncing|BUG: unable to handle|Oops: |general protection fault)"
     r"|sysrq: (?:SysRq : )?Trigger a crash"

@@ -29,7 +29,7 @@ _BROKEN: Final = frozenset(
     {"unknown error", "gpu is lost", "gpu requires reset", "gpu is recovering from error", "uninitialized", "timeout",
      "err!", "reset required", "internal driver error", "in use by another client"}
 )  # fmt: skip
-_REMARK: Final = re.compile(r"(?<=\S) +\[(?:Deprecated|deprecated)[^\]]*\]$")
+_REMARK: Final = re.compile(r"(?<=\S) +\[(?:Deprecated|deprecated)[^\[\]]*\]$")
 
 Read = Callable[[str], Value]
 

@@ -19,7 +19,7 @@ DEVICE: Final = re.compile(
 )
 #: Most devices of a matrix; a rack has 72 GPUs.
 MOST: Final = 1024
-_TAIL: Final = re.compile(r"\s*(?P<name>CPU Affinity|NUMA Affinity|GPU NUMA ID|NUMA NODE|NUMA Node)")
+_TAIL: Final = re.compile(r"(?P<name>CPU Affinity|NUMA Affinity|GPU NUMA ID|NUMA NODE|NUMA Node)")
 
 
 @dataclass

@@ -79,13 +79,15 @@ FAILURES: Final = (
     (
         re.compile(
             r"max seq len \((?P<asked>[\d,]+)\) is larger than the maximum number of tokens"
-            r".*KV cache \((?P<room>[\d,]+)\)"
+            r".{0,300}?KV cache \((?P<room>[\d,]+)\)"
         ),
         "length-does-not-fit",
         "one request of full length does not fit into the KV cache",
     ),
     (
-        re.compile(r"max seq(?:uence)? len(?:gth)? \((?P<asked>[\d,]+)\).*?(?P<room>[\d.]+ GiB) KV cache is needed"),
+        re.compile(
+            r"max seq(?:uence)? len(?:gth)? \((?P<asked>[\d,]+)\).{0,300}?(?P<room>[\d.]+ GiB) KV cache is needed"
+        ),
         "length-does-not-fit",
         "one request of full length does not fit into the KV cache",
     ),
@@ -99,7 +101,11 @@ FAILURES: Final = (
         "out-of-memory",
         "the GPU ran out of memory",
     ),
-    (re.compile(r"Free memory on device .* is less than desired GPU memory"), "memory-in-use", "others use the memory"),
+    (
+        re.compile(r"Free memory on device .{0,200}? is less than desired GPU memory"),
+        "memory-in-use",
+        "others use the memory",
+    ),
 )
 CONDITIONS: Final = (
     (re.compile(r"Initializing an? (?:V1 )?LLM engine \(v?([\w.+-]+)\)"), "version"),

@@ -28,7 +28,7 @@ _DIRECTION: Final = re.compile(r"\s+(?P<name>read|write|trim)\s?: (?P<rest>(?:IO
 _MIXED: Final = re.compile(r"\s+mixed\s?: ")
 _LATENCY: Final = re.compile(r"\s*(?P<what>slat|clat|lat|sync) \((?P<unit>[num]sec|sec)\)\s*: (?P<rest>min=.*)")
 _PERCENTILES: Final = re.compile(r"\s*(?P<what>slat|clat|lat|sync) percentiles \((?P<unit>[num]sec|sec)\)\s*:")
-_PERCENTILE: Final = re.compile(r"(\d{1,3}\.\d+|\d{1,3})th=\[\s*([^\]]*)\]")
+_PERCENTILE: Final = re.compile(r"(\d{1,3}\.\d+|\d{1,3})th=\[\s*([^\[\]]*)\]")
 _STATUS: Final = re.compile(r"Run status group (\d+)")
 _GROUP: Final = re.compile(r"\s+(?P<name>READ|WRITE|TRIM|MIXED): (?P<rest>.*)")
 _PAIR: Final = re.compile(r"(\w{1,24})=\s*([^,\s]+)")

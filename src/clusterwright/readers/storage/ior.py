@@ -23,7 +23,7 @@ from clusterwright.readers.storage.host_reports import HostReports
 from clusterwright.readers.storage.ior_tables import CONDITIONS, observe_row, observe_summary
 from clusterwright.readers.values import lacking, read_quantity
 
-_BANNER: Final = re.compile(r"IOR-(\d+)\.(\d+)(\S*): MPI Coordinated Test of Parallel I/O")
+_BANNER: Final = re.compile(r"IOR-(\d+)\.(\d+)(\S{0,40}): MPI Coordinated Test of Parallel I/O")
 _OPTION: Final = re.compile(r"([A-Za-z][\w ,/-]{1,30}?)\s*: ?(.*)")
 _MAXIMUM: Final = re.compile(r"Max (Write|Read):\s+([\d.]+) MiB/sec")
 _TOTALS: Final = re.compile(r"^Max (?:Write|Read): +[\d.]+ MiB/sec \([\d.]+ MB/sec\)", re.MULTILINE)

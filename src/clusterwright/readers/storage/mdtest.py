@@ -20,7 +20,7 @@ from clusterwright.readers.storage.host_reports import HostReports
 from clusterwright.readers.values import quantity, read_number
 
 _BANNER: Final = re.compile(
-    r"mdtest-(\d+\.\S+) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node\(?s?\)?", re.MULTILINE
+    r"mdtest-(\d+\.\S{1,40}) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node\(?s?\)?", re.MULTILINE
 )
 _TITLE: Final = re.compile(r"SUMMARY(?: (rate|time))?\b[^:\n]{0,80}:[ \t]*\(of (\d+) iterations?\)")
 _ROW: Final = re.compile(r"\s*+([A-Z][a-z]++ [a-z]++(?: \(\w++\))?)\s*+(?::\s++|(?<=\s))(\S.*)")

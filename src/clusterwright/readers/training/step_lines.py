@@ -111,7 +111,7 @@ def _keep(step: Step, name: str, unit: str, text: str) -> None:
 def _titan(found: re.Match[str], number: int, reject: Reject) -> Step | None:
     step = Step(int(found[1]), number)
     step.values["loss"] = read_loss(found[2], read_number(found[2]))
-    pairs = dict(re.findall(r"(\w+): +([\d.,]+)", found[3]))
+    pairs = dict(re.findall(r"\b(\w++): +([\d.,]+)", found[3]))
     rate = pairs.get("tps") or pairs.get("wps")
     if rate is None:
         reject("the row has no tokens per second")
@@ -173,7 +173,7 @@ def _iteration(text: str, bar: re.Match[str] | None) -> int | None:
 def _maxtext(found: re.Match[str], number: int) -> Step:
     step = Step(int(found[1]), number)
     _put(step, "step_time", found[2], "s")
-    pairs = dict(re.findall(r"([\w/]+): ([\d.]+)", found[3]))
+    pairs = dict(re.findall(r"(?<![\w/])([\w/]++): ([\d.]+)", found[3]))
     for key, name, unit in (
         ("TFLOP/s/device", "tflops_per_gpu", "TFLOP/s"),
         ("Tokens/s/device", "training_rate_per_gpu", "tokens/s"),
