@@ -40,7 +40,7 @@ golden: $(READY) ## write the golden files anew; read the diff before committing
 docs: $(READY) ## write the generated pages in docs/ anew
 	$(BIN)/python tools/write_docs.py
 
-bench: $(READY) ## measure start-up and review beside named peers
+bench: $(READY) ## measure start-up, review and the readers beside named peers
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/readers.py
 
