@@ -312,9 +312,7 @@ def test_an_ellipsis_in_a_listing_is_a_lack():
 
 
 def test_a_port_of_ibv_devinfo_is_read_without_the_adapter_above_it():
-    run = only_run(
-        "\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_DOWN (1)\n\t\t\tlink_layer:\t\tInfiniBand\n"
-    )
+    run = only_run("\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_DOWN (1)\n\t\t\tlink_layer:\t\tInfiniBand\n")
     assert values(run, "port_state", port="1") == ["Down"]
     assert codes(run)["port-down"] is Weight.ERROR
     assert not run.complete
