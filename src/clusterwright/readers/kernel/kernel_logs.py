@@ -41,6 +41,7 @@ _HINTS: Final = (
 _KERNEL: Final = re.compile(
     r"\bkernel: |^<\d>\[|^kern {1,4}:|^\d{1,3},\d{1,12},\d{3,15},[-c];|\"_TRANSPORT\" ?: ?\"kernel\"", re.MULTILINE
 )
+_WEAK_HINTS: Final = ("kern", ">[", ",-;", ",c;")
 _DMESG: Final = re.compile(r"^\[ *\d{1,8}\.\d{6}\](?:\[ *[TC]\d+\])? \S", re.MULTILINE)
 _DMESG_T: Final = re.compile(r"^\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] ", re.MULTILINE)
 
@@ -53,7 +54,7 @@ def recognise(head: Head) -> int:
         return 80 + hint
     if text.lstrip()[:1] == "{" and '"dmesg"' in text[:200]:
         return 80
-    if _KERNEL.search(text):
+    if any(hint in text for hint in _WEAK_HINTS) and _KERNEL.search(text):
         return 62 + hint
     bracketed = text.startswith("[") or "\n[" in text
     if bracketed and (len(_DMESG.findall(text)) >= 2 or _DMESG_T.search(text)):
