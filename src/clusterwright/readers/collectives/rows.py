@@ -28,6 +28,7 @@ _UNITS: Final = {
     "i_p99": "µs",
     "i_cv%": "%",
 }
+_SCALES: Final = {unit: parse_unit(unit)[0] for unit in ("s", "µs", "GB/s")}
 _SAME: Final = {"#wrong": "wrong", "cputime": "time"}
 #: The first layout (versions before 2.0.1), whose time is in milliseconds: other names for the same columns.
 _FIRST: Final = {"bytes": "size", "N": "count", "op": "redop", "res": "error"}
@@ -62,9 +63,9 @@ class Half:
     values: dict[str, Value] = field(default_factory=dict)
 
     def number(self, name: str, unit: str) -> float | None:
-        """A value in `unit`, None where there is none."""
+        """A value in `unit` (s, µs or GB/s, as its column is measured), None where there is none."""
         value = self.values.get(name)
-        return value.to(unit) if isinstance(value, Quantity) else None
+        return value.value / _SCALES[unit] if isinstance(value, Quantity) else None
 
 
 @dataclass(frozen=True, slots=True)

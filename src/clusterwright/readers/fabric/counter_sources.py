@@ -22,6 +22,8 @@ _PM: Final = re.compile(
 )
 _PM_VALUE: Final = re.compile(r"^(?P<name>[a-z][\w.-]{2,80})=(?P<value>\S{1,40})\s*$")
 _DOTTED: Final = re.compile(r"^(?P<name>[A-Za-z][A-Za-z0-9]{1,48}):\.{0,60}(?P<value>\S{0,40})\s*$")
+_CUT_DOTTED: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{4,48}(?::\.*)?$")
+_CUT_PM_VALUE: Final = re.compile(r"[a-z][\w.-]{2,80}=?$")
 _PATH: Final = re.compile(
     r"^(?:\./)?(?:\S{0,200}/)?infiniband/(?P<device>[^/\s]{1,64})/(?P<rest>[^\s:=]{1,120})(?:\s*[:=]\s*|\s+)(?P<value>.{0,80}?)\s*$"
 )
@@ -95,7 +97,7 @@ def collect_perfquery(lines: Sequence[Line]) -> Listing:
             listing.ports.append(part)
         elif listing.ports and (match := _DOTTED.match(line.text)) is not None:
             listing.ports[-1].put(match["name"], match["value"], line.number)
-        elif listing.ports and re.match(r"[A-Za-z][A-Za-z0-9]{4,48}(?::\.*)?$", line.text):
+        elif listing.ports and _CUT_DOTTED.match(line.text):
             listing.cut.append((line.number, line.text))
     return listing
 
@@ -110,7 +112,7 @@ def collect_ibdiagnet(lines: Sequence[Line]) -> Listing:
             listing.ports.append(Counters(tuple(p for p in subject if p[1]), line.number, extended=True))
         elif listing.ports and (match := _PM_VALUE.match(line.text)) is not None:
             listing.ports[-1].put(match["name"], match["value"], line.number)
-        elif listing.ports and re.match(r"[a-z][\w.-]{2,80}=?$", line.text):
+        elif listing.ports and _CUT_PM_VALUE.match(line.text):
             listing.cut.append((line.number, line.text))
     return listing
 
@@ -198,9 +200,10 @@ def collect_statistics(lines: Sequence[Line]) -> Listing:
     """Blocks of ethtool -S; the interface is named only by the command or by who gathered them."""
     listing = Listing("ethtool -S")
     netdev, inside = "", False
-    bare = sum(_BARE_STATISTIC.match(line.text) is not None for line in lines) >= _FEWEST_BARE
+    bare = sum("x_" in line.text and _BARE_STATISTIC.match(line.text) is not None for line in lines) >= _FEWEST_BARE
     for line in lines:
-        command, start = _ETHTOOL.search(line.text), _STATISTICS.match(line.text)
+        command = _ETHTOOL.search(line.text) if "ethtool" in line.text else None
+        start = _STATISTICS.match(line.text) if line.text[:3] == "NIC" else None
         if command is not None:
             netdev, inside = command["netdev"], False
         elif start is not None or (bare and not inside and _BARE_STATISTIC.match(line.text) is not None):
@@ -227,7 +230,7 @@ def score_counters(text: str) -> int:
         return 97
     if re.search(r"^Errors for .{0,200}\n\s+GUID 0x[0-9a-fA-F]+ port ", text, re.MULTILINE) or "## Summary: " in text:
         return 97
-    if re.search(r"^NIC statistics(?: for \S+)?:?\s*$", text, re.MULTILINE):
+    if re.search(r"^NIC statistics(?: for \S+)?:?[ \t]*$", text, re.MULTILINE):
         return 90
     if len(_BARE_STATISTIC.findall(text)) >= _FEWEST_BARE:
         return 55

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from clusterwright.model.observations import Lack, NoValue
+from clusterwright.readers.memos import remembered
 
 #: Bits of a counter in PortCounters, by its name in small letters without underscores.
 _BITS: Final = {
@@ -27,11 +28,13 @@ _LONG: Final = (1 << 64) - 1
 ERRORS: Final = frozenset(_BITS) - {"portxmitwait"}
 
 
+@remembered
 def plain(name: str) -> str:
     """The name by which the tables here are read."""
     return name.lower().replace("_", "").replace(" ", "")
 
 
+@remembered
 def is_error(name: str) -> bool:
     """Whether a counter counts errors, by the specification or by how RDMA drivers name theirs."""
     bare = plain(name)
@@ -39,6 +42,7 @@ def is_error(name: str) -> bool:
     return bare in ERRORS or bare.endswith(_BAD_ENDINGS)
 
 
+@remembered
 def is_data(name: str) -> bool:
     """Whether a counter counts data in words of four bytes."""
     return plain(name) in ("portxmitdata", "portrcvdata")
@@ -52,7 +56,12 @@ def read_counter(name: str, text: str, *, extended: bool = False) -> float | NoV
     """
     word = text.strip()
     digits = word.isascii() and word.isdecimal()
-    if word.lower().startswith("0x") and len(word) <= 18 and all(c in "0123456789abcdef" for c in word[2:].lower()):
+    if (
+        word[1:2] in "xX"
+        and word.lower().startswith("0x")
+        and len(word) <= 18
+        and all(c in "0123456789abcdef" for c in word[2:].lower())
+    ):
         number = int(word, 16) if len(word) > 2 else None
     else:
         number = int(word) if digits and len(word) <= 20 else None

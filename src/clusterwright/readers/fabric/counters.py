@@ -27,17 +27,19 @@ from clusterwright.readers.fabric.counter_sources import (
     score_counters,
 )
 from clusterwright.readers.fabric.counter_widths import is_data, is_error, plain, read_counter
+from clusterwright.readers.fabric.looking import holds
 from clusterwright.readers.readers import Head, Reader
 from clusterwright.readers.refusing import Refused
 from clusterwright.readers.values import quantity
 
+#: What collects the counters of a tool, and words of which its output holds one.
 _COLLECTORS: Final = (
-    collect_perfquery,
-    collect_sysfs,
-    collect_errors,
-    collect_statistics,
-    collect_rdma,
-    collect_ibdiagnet,
+    (collect_perfquery, ("counters: Lid",)),
+    (collect_sysfs, ("infiniband/",)),
+    (collect_errors, (" port ", "## Summary:")),
+    (collect_statistics, ("NIC statistics", "x_")),
+    (collect_rdma, ("link ",)),
+    (collect_ibdiagnet, ("Port=",)),
 )
 _SELECTORS: Final = frozenset({"portselect", "counterselect", "counterselect2"})
 _MOST_LINES: Final = 2_000_000
@@ -61,7 +63,7 @@ def read_counters(source: Source) -> Sequence[Run]:
         if len(lines) >= _MOST_LINES:
             raise Refused(f"more than {_MOST_LINES:,} lines; split it")
         lines.append(line)
-    listings = [collect(lines) for collect in _COLLECTORS]
+    listings = [collect(lines) for collect, words in _COLLECTORS if holds(lines, *words)]
     runs = [_finish(listing) for listing in listings if listing.ports or listing.summary]
     if not runs:
         raise Refused("no counters of a port in it", 1, source.head)

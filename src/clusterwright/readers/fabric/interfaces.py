@@ -17,6 +17,7 @@ from clusterwright.model.observations import Lack, NoValue, Run, Value, Weight
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
 from clusterwright.readers.fabric.adapters import Adapter, Port, describe_adapters, labels
+from clusterwright.readers.fabric.looking import holds
 from clusterwright.readers.fabric.words import read_state
 from clusterwright.readers.values import lacking, quantity, unreadable
 
@@ -53,7 +54,8 @@ def score_interfaces(text: str) -> int:
 
 def read_interfaces(lines: Sequence[Line], node: str) -> list[Run]:
     """One run for each of the tools whose lines are there."""
-    runs = [read(lines, node) for read in (_read_mapped, _read_rdma, _read_ip, _read_ethtool)]
+    forms = ((_read_mapped, "==>"), (_read_rdma, "state "), (_read_ip, "<"), (_read_ethtool, "Settings for "))
+    runs = [read(lines, node) for read, word in forms if holds(lines, word)]
     return [run for run in runs if run is not None]
 
 

@@ -14,6 +14,7 @@ from clusterwright.model.observations import Run
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
 from clusterwright.readers.fabric.adapters import Adapter, Port, describe_adapters, labels
+from clusterwright.readers.fabric.looking import holds
 from clusterwright.readers.fabric.words import read_guid
 
 _NODE: Final = re.compile(
@@ -33,8 +34,8 @@ _KINDS: Final = {"Ca": "adapter", "Switch": "switch", "Rt": "router"}
 def score_short(text: str) -> int:
     """How sure it is that a beginning holds one of these listings."""
     for pattern in (
-        r"^(?:Ca|Switch|Rt)\s*: 0x[0-9a-fA-F]{1,16} ports \d",
-        r"^\s*device\s+node GUID\s*$",
+        r"^(?:Ca|Switch|Rt)[ \t]*: 0x[0-9a-fA-F]{1,16} ports \d",
+        r"^[ \t]*device[ \t]+node GUID[ \t]*$",
         r"^# Port info: \S",
     ):
         if re.search(pattern, text, re.MULTILINE):
@@ -44,7 +45,8 @@ def score_short(text: str) -> int:
 
 def read_short(lines: Sequence[Line], node: str) -> list[Run]:
     """One run for each of the tools whose lines are there."""
-    runs = [read(lines, node) for read in (_read_nodes, _read_devices, _read_ports)]
+    forms = ((_read_nodes, ": 0x"), (_read_devices, "node GUID"), (_read_ports, "Port info"))
+    runs = [read(lines, node) for read, word in forms if holds(lines, word)]
     return [run for run in runs if run is not None]
 
 

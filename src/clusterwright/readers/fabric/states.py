@@ -13,6 +13,7 @@ from clusterwright.readers.fabric.adapters import describe_adapters
 from clusterwright.readers.fabric.counter_sources import collect_sysfs, score_sysfs_states
 from clusterwright.readers.fabric.guid_lists import read_guids, score_guids
 from clusterwright.readers.fabric.interfaces import read_interfaces, score_interfaces
+from clusterwright.readers.fabric.looking import holds
 from clusterwright.readers.fabric.mlxlink import read_mlxlink, score_mlxlink
 from clusterwright.readers.fabric.short_listings import read_short, score_short
 from clusterwright.readers.fabric.switch_listings import read_switch, score_switch
@@ -34,14 +35,15 @@ def read_sysfs_states(lines: Sequence[Line], node: str) -> list[Run]:
     return [run.build()]
 
 
-_FORMS: Final[tuple[tuple[Callable[[str], int], Read], ...]] = (
-    (score_adapters, read_adapters),
-    (score_interfaces, read_interfaces),
-    (score_topology, read_topology),
-    (score_switch, read_switch),
-    (score_mlxlink, read_mlxlink),
-    (score_short, read_short),
-    (score_sysfs_states, read_sysfs_states),
+#: What recognises a form, what reads it, and words of which every output of that form holds one.
+_FORMS: Final[tuple[tuple[Callable[[str], int], Read, tuple[str, ...]], ...]] = (
+    (score_adapters, read_adapters, ("CA '", "hca_id:", "Infiniband device '", "port:")),
+    (score_interfaces, read_interfaces, ("==>", "state ", "<", "Settings for ")),
+    (score_topology, read_topology, ('"S-', '"H-', '"R-', "0x", "==(")),
+    (score_switch, read_switch, ("|",)),
+    (score_mlxlink, read_mlxlink, ("Operational Info",)),
+    (score_short, read_short, (": 0x", "node GUID", "Port info")),
+    (score_sysfs_states, read_sysfs_states, ("infiniband/",)),
 )
 #: Keys that stand alone before a colon in these listings and are no host.
 _KEYS: Final = frozenset(
@@ -53,7 +55,7 @@ _MOST_HOSTS: Final = 20_000
 
 def recognise_states(head: Head) -> int:
     """How sure it is that a tool for the state of ports printed this."""
-    return max(max(score(head.text) for score, _ in _FORMS), score_guids(head.text))
+    return max(max(score(head.text) for score, _, _ in _FORMS), score_guids(head.text))
 
 
 def read_states(source: Source) -> Sequence[Run]:
@@ -68,7 +70,7 @@ def read_states(source: Source) -> Sequence[Run]:
         hosts.setdefault(host, []).append(line)
     runs: list[Run] = []
     for host, lines in hosts.items():
-        found = [run for _, read in _FORMS for run in read(lines, _node(host))]
+        found = [run for _, read, words in _FORMS if holds(lines, *words) for run in read(lines, _node(host))]
         runs += with_troubles(found, lines)
     if not runs:
         runs = [run for host, lines in hosts.items() for run in read_guids(lines, _node(host))]

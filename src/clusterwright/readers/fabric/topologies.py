@@ -20,7 +20,9 @@ from clusterwright.model.observations import Labels, Lack, NoValue, Run, Value, 
 from clusterwright.readers.building import RunBuilder
 from clusterwright.readers.cleaning import Line
 from clusterwright.readers.fabric.adapters import labels
+from clusterwright.readers.fabric.looking import holds
 from clusterwright.readers.fabric.words import read_guid, width_times_speed
+from clusterwright.readers.memos import remembered
 
 _NODE: Final = re.compile(
     r'^(?P<kind>Switch|Ca|Rt)\s+(?P<ports>\d{1,5})\s+"(?P<id>[SHR]-[0-9a-fA-F]{1,16})"\s*#\s*"(?P<name>[^"]{0,200})"'
@@ -99,9 +101,13 @@ def score_topology(text: str) -> int:
 
 def read_topology(lines: Sequence[Line], node: str) -> list[Run]:
     """One run for each of the tools whose lines are there."""
-    found = (("ibnetdiscover", _read_full(lines)), ("ibnetdiscover -p", _read_ports(lines)), ("iblinkinfo", None))
-    runs = [_describe(tool, fabric, node) for tool, fabric in found if fabric is not None and fabric.kinds]
-    linkinfo = _read_linkinfo(lines, node)
+    found = []
+    if holds(lines, '"S-', '"H-', '"R-'):
+        found.append(("ibnetdiscover", _read_full(lines)))
+    if holds(lines, "0x"):
+        found.append(("ibnetdiscover -p", _read_ports(lines)))
+    runs = [_describe(tool, fabric, node) for tool, fabric in found if fabric.kinds]
+    linkinfo = _read_linkinfo(lines, node) if holds(lines, "==(") else None
     return [*runs, *([linkinfo] if linkinfo is not None else [])]
 
 
@@ -153,22 +159,18 @@ def _describe(tool: str, fabric: _Fabric, node: str) -> Run:
     if node:
         run.condition("node", node)
     for identity, kind in fabric.kinds.items():
-        guid = read_guid(identity.partition("-")[2] or identity)
-        about = (("name", fabric.names[identity]), ("guid", str(guid)))
+        about = (("name", fabric.names[identity]), ("guid", _guid(identity)))
         run.observe("node_kind", kind, about, fabric.lines[identity])
+    speeds: dict[tuple[str, str], tuple[Value, Value]] = {}
     for (one, other), (width, speed, line) in fabric.links.items():
         subject: Labels = (
-            *(("from", fabric.names[one[0]]), ("from_port", one[1])),
-            *(("to", fabric.names[other[0]]), ("to_port", other[1])),
-            *(("from_guid", _guid(one[0])), ("to_guid", _guid(other[0]))),
-        )
-        known: Value = (
-            f"{width}{speed}"
-            if width and speed and "?" not in speed
-            else NoValue(Lack.ABSENT, f"{width} {speed}".strip())
-        )
-        run.observe("link", known, subject, line)
-        run.observe("link_rate", width_times_speed(width, speed), subject, line)
+            ("from", fabric.names[one[0]]), ("from_port", one[1]),
+            ("to", fabric.names[other[0]]), ("to_port", other[1]),
+            ("from_guid", _guid(one[0])), ("to_guid", _guid(other[0])),
+        )  # fmt: skip
+        known = speeds.get((width, speed)) or speeds.setdefault((width, speed), _link(width, speed))
+        run.observe("link", known[0], subject, line)
+        run.observe("link_rate", known[1], subject, line)
     for identity, port, line in fabric.open_ports:
         subject = (("from", fabric.names[identity]), ("from_port", port), ("from_guid", _guid(identity)))
         run.observe("link", NoValue(Lack.ABSENT, "", "nothing is connected"), subject, line)
@@ -176,6 +178,14 @@ def _describe(tool: str, fabric: _Fabric, node: str) -> Run:
     return run.build()
 
 
+def _link(width: str, speed: str) -> tuple[Value, Value]:
+    """What is said about a link, and its rate."""
+    whole = width and speed and "?" not in speed
+    said: Value = f"{width}{speed}" if whole else NoValue(Lack.ABSENT, f"{width} {speed}".strip())
+    return said, width_times_speed(width, speed)
+
+
+@remembered
 def _guid(identity: str) -> str:
     return str(read_guid(identity.partition("-")[2] or identity))
 
