@@ -233,8 +233,8 @@ def test_what_pods_print_comes_back_with_the_image_that_ran(box, tmp_path):
     assert collected.returncode == 0, collected.stderr
     assert not list(tmp_path.rglob("evil"))
     found = json.loads(cw("import", mine, export, "--format", "json").stdout)
-    states = {r["test"]: r["state"] for r in found["runs"]}
-    assert states["checkpoint"] == "read", collected.stderr
+    states = {r["test"]: (r["state"], r["reason"]) for r in found["runs"]}
+    assert states["checkpoint"] == ("read", None), collected.stderr
     assert claim(found, "checkpoint-write")["outcome"] == "met"
     records = list((export / "results" / "checkpoint").rglob("pod.txt"))
     assert [r.read_text(encoding="utf-8").strip() for r in records] == ["checkpoint-0"]

@@ -38,7 +38,7 @@ def why_record_contradicts(test: PlannedTest, nodes: Group, run: RunRecord) -> s
         return f"record contradicts itself: written on {run.node}, which is none of {fold(run.nodes)}"
     takes_time = test.kind.sustained or any(f.benchmark for f in families_of(test.kind.reader))
     if takes_time and run.started == run.ended and not run.failed:
-        return "record contradicts itself: it began and ended in the same second"
+        return "record contradicts itself: it began and ended at the same moment"
     return ""
 
 

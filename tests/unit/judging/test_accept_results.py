@@ -417,7 +417,7 @@ def test_the_same_bytes_of_two_nodes_are_those_of_one():
     [
         ({"nodes": ("gpu-001", "gpu-003")}, "the run gpu-002 is of gpu-002"),
         ({"node": "gpu-001"}, "written on gpu-001"),
-        ({"started": NOON}, "in the same second"),
+        ({"started": NOON}, "at the same moment"),
         ({"started": NOON + timedelta(seconds=9)}, "ended before it began"),
     ],
 )

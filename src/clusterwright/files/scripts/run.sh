@@ -28,8 +28,13 @@ if [ -z "${CW_ENGINE:-}" ]; then
 fi
 export CW_NODE CW_NODE_RANK CW_ENGINE
 
+# The time in UTC, with nanoseconds where date(1) knows them: a test may begin and end within one second.
 cw_now() {
-    date -u +%Y-%m-%dT%H:%M:%SZ
+    now=$(date -u +%Y-%m-%dT%H:%M:%S.%N)
+    case ${now#*.} in
+    *[!0-9]* | '') date -u +%Y-%m-%dT%H:%M:%SZ ;;
+    *) echo "${now}Z" ;;
+    esac
 }
 
 # Text as it stands between the quotes of a JSON string; control characters are dropped.
