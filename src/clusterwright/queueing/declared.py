@@ -27,5 +27,5 @@ def declared_tree(scheduling: Scheduling | None) -> QueueTree:
             )
             for pool in pools
         }
-        queues.append(Queue(name, queue.parent, quotas, strict=queue.strategy == "strict"))
+        queues.append(Queue(name, queue.parent, quotas, strict=queue.strategy == "strict", slack=queue.slack))
     return QueueTree(tuple(queues))

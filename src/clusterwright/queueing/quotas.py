@@ -39,14 +39,18 @@ class Queue:
     """A node of the tree: a leaf takes jobs, a group shares among its children.
 
     Args:
-        quotas: by flavor (GPU model). A leaf may only use flavors it names; a group names none to add nothing.
+        quotas: of GPUs by flavor (GPU model). A leaf may only use flavors it names; a group names none to add nothing.
         strict: the queue's first job that cannot start blocks those behind it; else it is set aside (best effort).
+        others: quotas of further resources (`cpu` in cores, `memory` in GiB) by resource, then by flavor.
+        slack: holds spare capacity and has no users; what is unhealthy is taken from what it lends first.
     """
 
     name: str
     parent: str | None = None
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     strict: bool = False
+    others: Mapping[str, Mapping[str, Quota]] = field(default_factory=dict)
+    slack: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,125 @@
+"""The incremental quota tree gives the figures of the plain one, whatever the tree and whatever happens on it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterwright.queueing.quotas import Balance, Queue, QueueTree, Quota
+from clusterwright.queueing.usages import Usage
+
+FLAVORS = ("h100", "b200")
+amounts = st.integers(0, 64).map(lambda x: x / 4)
+limits = st.none() | amounts
+quotas = st.builds(Quota, amounts, limits, limits)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> QueueTree:
+    """Up to eight queues; each one's parent was declared before or after it, or it is a root."""
+    names = [f"q{i}" for i in range(draw(st.integers(1, 8)))]
+    queues = []
+    for i, name in enumerate(names):
+        parent = draw(st.none() | st.sampled_from(names[:i])) if i else None
+        named = draw(st.sets(st.sampled_from(FLAVORS)))
+        queues.append(Queue(name, parent, {f: draw(quotas) for f in FLAVORS if f in named}))
+    return QueueTree(tuple(draw(st.permutations(queues))))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[QueueTree, list[tuple[str, str, float | Quota]]]:
+    """A tree, and what happens: use that comes and goes, quotas that change."""
+    tree = draw(trees())
+    names = st.sampled_from([q.name for q in tree.queues])
+    return tree, draw(st.lists(st.tuples(names, st.sampled_from(FLAVORS), amounts | quotas), max_size=12))
+
+
+def requoted(tree: QueueTree, name: str, flavor: str, quota: Quota) -> QueueTree:
+    return QueueTree(
+        tuple(Queue(q.name, q.parent, {**q.quotas, flavor: quota}) if q.name == name else q for q in tree.queues)
+    )
+
+
+def agree(usage: Usage, tree: QueueTree, used: dict[str, dict[str, float]]) -> None:
+    for flavor in FLAVORS:
+        plain = Balance(tree, flavor, used[flavor])
+        for queue in tree.queues:
+            name = queue.name
+            assert usage.usage(name, flavor) == plain.usage(name)
+            assert usage.subtree(name, flavor) == plain.subtree(name)
+            assert usage.raw_available(name, flavor) == plain.raw_available(name)
+            assert usage.available(name, flavor) == plain.available(name)
+            assert usage.potential(name, flavor) == plain.potential(name)
+            assert usage.named(name, flavor) == plain.named(name)
+            assert usage.borrows(name, flavor, 0.25) == plain.borrows(name, 0.25)
+
+
+@settings(deadline=None, max_examples=150)
+@given(histories())
+def test_figures_are_those_of_the_plain_algebra_after_any_history(
+    history: tuple[QueueTree, list[tuple[str, str, float | Quota]]],
+) -> None:
+    tree, events = history
+    usage, used = Usage(tree, flavors=FLAVORS), defaultdict[str, dict[str, float]](lambda: defaultdict(float))
+    agree(usage, tree, used)
+    for name, flavor, change in events:
+        if isinstance(change, Quota):
+            usage.set_quota(name, flavor, change)
+            tree = requoted(tree, name, flavor, change)
+        elif used[flavor][name] >= change:  # as long as it can, use also goes
+            usage.remove(name, flavor, change)
+            used[flavor][name] -= change
+        else:
+            usage.add(name, flavor, change)
+            used[flavor][name] += change
+        agree(usage, tree, used)
+
+
+@settings(deadline=None, max_examples=60)
+@given(histories(), histories())
+def test_a_fork_and_its_origin_do_not_see_each_others_changes(
+    history: tuple[QueueTree, list[tuple[str, str, float | Quota]]],
+    other: tuple[QueueTree, list[tuple[str, str, float | Quota]]],
+) -> None:
+    tree, events = history
+    origin = Usage(tree, flavors=FLAVORS)
+    fork = origin.fork()
+    used = defaultdict[str, dict[str, float]](lambda: defaultdict(float))
+    for name, flavor, change in events:
+        if isinstance(change, Quota):
+            fork.set_quota(name, flavor, change)
+        else:
+            fork.add(name, flavor, change)
+    agree(origin, tree, used)
+    twin = fork.fork()
+    for name, flavor, change in other[1]:
+        if name in tree.by_name:
+            if isinstance(change, Quota):
+                origin.set_quota(name, flavor, change)
+            else:
+                origin.add(name, flavor, change)
+    for flavor in FLAVORS:
+        for name in tree.by_name:
+            assert fork.available(name, flavor) == twin.available(name, flavor)
+
+
+@settings(deadline=None, max_examples=100)
+@given(trees(), st.lists(st.tuples(st.integers(0, 7), st.sampled_from(FLAVORS), st.integers(1, 30)), max_size=40))
+def test_admitting_only_what_is_available_never_uses_more_than_there_is(
+    tree: QueueTree, asks: list[tuple[int, str, int]]
+) -> None:
+    usage, leaves = Usage(tree, flavors=FLAVORS), sorted(tree.leaves)
+    for number, flavor, gpus in asks:
+        leaf = leaves[number % len(leaves)]
+        if usage.fits(leaf, flavor, gpus / 4):
+            usage.add(leaf, flavor, gpus / 4)
+    for flavor in FLAVORS:
+        plain = Balance(tree, flavor, {leaf: usage.usage(leaf, flavor) for leaf in leaves})
+        for queue in tree.queues:
+            if queue.parent is None:
+                assert plain.usage(queue.name) <= plain.subtree(queue.name)
+        for leaf in leaves:
+            assert plain.usage(leaf) <= plain.potential(leaf)
+            assert plain.named(leaf) or not plain.usage(leaf)
