@@ -11,19 +11,18 @@ Without any queue nothing is limited, and every queue name is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from clusterwright.queueing.columns import INFINITE, Column, Outline
 from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import Queue, QueueTree, Quota
-from clusterwright.queueing.requests import Demand, Placement
 
 GPU: Final = "gpu"
 
 #: (resource, amount) of a whole job.
-Resources = Iterable[tuple[str, float]]
+Resources = Collection[tuple[str, float]]
 
 _PARTS: Final = 1_000_000
 _DEFAULTS: Final = Policy()
@@ -87,6 +86,11 @@ class Usage:
     def flavors(self) -> tuple[str, ...]:
         """All flavors that the cluster has or a queue names."""
         return tuple(self._columns[GPU])
+
+    def path(self, queue: str) -> tuple[str, ...]:
+        """From the root of its tree down to the queue; empty for a queue that the tree does not know."""
+        number = self._index.get(queue)
+        return () if number is None else tuple(self._outline.names[n] for n in self._outline.paths[number])
 
     def names(self, queue: str) -> tuple[str, ...]:
         """The flavors a queue may use GPUs of; all of them where there are no queues."""
@@ -178,10 +182,12 @@ class Usage:
     def borrows(self, queue: str, flavor: str, gpus: float, resources: Resources = ()) -> bool:
         """Whether admitting this much more would take the queue over its own guarantee, in any limited resource."""
         number = self._index.get(queue)
-        return number is not None and any(
-            column.used[number] + amount > column.subtree[number]
-            for _, column, amount in self._needs(number, flavor, gpus, resources)
-        )
+        if number is None:
+            return False
+        for _, column, amount in self._needs(number, flavor, gpus, resources):
+            if column.used[number] + amount > column.subtree[number]:
+                return True
+        return False
 
     def fits(
         self, queue: str, flavor: str, gpus: float, resources: Resources = (), *, guaranteed: bool = False
@@ -222,13 +228,15 @@ class Usage:
                 found.append(Lack(resource, amount / scale, max(0.0, has) / scale, most / scale))
         return tuple(found)
 
-    def share(self, queue: str, flavor: str, gpus: float = 0, resources: Resources = ()) -> float:
+    def share(self, queue: str, flavor: str = "", gpus: float = 0, resources: Resources = ()) -> float:
         """The queue's dominant resource share were this much more (less if negative) in use."""
         shares = self.shares(queue, flavor, gpus, resources)
         return shares[0].share if shares else 0.0
 
-    def shares(self, queue: str, flavor: str, gpus: float = 0, resources: Resources = ()) -> tuple[Share, ...]:
+    def shares(self, queue: str, flavor: str = "", gpus: float = 0, resources: Resources = ()) -> tuple[Share, ...]:
         """The shares of the queue and of each group above it but the root, were this much more in use by the queue.
+
+        All flavors count; the one given is that of the additional use.
 
         Returns: from the queue upwards; none for a queue without a parent, which has nobody to borrow from.
         Source: Kueue 0.19, pkg/cache/scheduler/fair_sharing.go (dominantResourceShare, CompareDRS).
@@ -236,7 +244,8 @@ class Usage:
         number = self._index.get(queue)
         if number is None:
             return ()
-        more = {column: amount for _, column, amount in self._needs(number, flavor, gpus, resources)}
+        needs = self._needs(number, flavor, gpus, resources) if flavor else ()
+        more = {column: amount for _, column, amount in needs}
         found = []
         for n in reversed(self._outline.paths[number][1:]):
             found.append(self._share(n, more))
@@ -278,23 +287,24 @@ class Usage:
         return gpus
 
     def _column(self, flavor: str, resource: str) -> Column:
-        columns = self._columns.setdefault(resource, {})
-        column = columns.get(flavor)
-        if column is None:
-            column = columns[flavor] = Column(self._outline)
-        return column
+        try:
+            return self._columns[resource][flavor]
+        except KeyError:
+            column = self._columns.setdefault(resource, {})[flavor] = Column(self._outline)
+            return column
 
     def _limits(self, number: int, flavor: str, resource: str) -> bool:
         return resource == GPU or (flavor, resource, self._outline.paths[number][0]) in self._limiting
 
     def _needs(
         self, number: int, flavor: str, gpus: float, resources: Resources
-    ) -> Iterator[tuple[str, Column, float]]:
+    ) -> Sequence[tuple[str, Column, float]]:
         """(resource, column, amount in its unit) of what is limited."""
-        yield GPU, self._column(flavor, GPU), gpus
+        needs: list[tuple[str, Column, float]] = [(GPU, self._column(flavor, GPU), gpus)]
         for resource, amount in resources:
             if self._limits(number, flavor, resource):
-                yield resource, self._column(flavor, resource), _parts(amount)
+                needs.append((resource, self._column(flavor, resource), _parts(amount)))
+        return needs
 
     def _share(self, number: int, more: dict[Column, float]) -> Share:
         highest, borrowing = 0.0, False
@@ -320,15 +330,6 @@ class Usage:
             known = sum(column.potential(parent) for column in self._columns[resource].values())
             self._lendable[parent, resource] = known
         return known
-
-
-def resources_of(demand: Demand, placement: Placement) -> tuple[tuple[str, float], ...]:
-    """Further resources of a placed gang: of all its tasks together, by resource."""
-    totals: dict[str, float] = {}
-    for group, _, tasks in placement.runs:
-        for resource, amount in demand.groups[group].resources:
-            totals[resource] = totals.get(resource, 0.0) + tasks * amount
-    return tuple(totals.items())
 
 
 def _quotas_of(queue: Queue) -> Iterator[tuple[str, str, Quota]]:
