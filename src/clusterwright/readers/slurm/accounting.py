@@ -60,26 +60,38 @@ def iterate_jobs(source: Source, run: RunBuilder) -> Iterator[JobRow]:
 
 def iterate_records(lines: Iterable[Line], run: RunBuilder, asked: Asked | None = None) -> Iterator[JobRow]:
     """The same for lines, of which a command line may name the columns or the job."""
-    asked = asked or Asked()
-    describing, attempts = Describing(), Attempts(run)
+    attempts = Attempts(run)
     seen = False
-    for row in _find_rows(lines, asked, run):
+    for job, wrong, text in describe_records(lines, run, asked):
         seen = True
+        if wrong:
+            run.reject(job.line, text, wrong)
+            continue
+        kept = attempts.keep(job, hash(tuple(job.cells.values())))
+        if kept is not None:
+            yield kept
+    if not seen and not run.rejected:
+        raise Refused("sacct printed no record: nothing was accounted, or nothing was asked for")
+    attempts.finish()
+
+
+def describe_records(
+    lines: Iterable[Line], run: RunBuilder, asked: Asked | None = None
+) -> Iterator[tuple[JobRow, str, str]]:
+    """Every record as it stands there, also one that repeats another: (record, what makes it unfit or "", its text).
+
+    Nothing of a record stays, so there is no bound on their number; rows that are no record are rejected in the run.
+    """
+    asked = asked or Asked()
+    describing = Describing()
+    for row in _find_rows(lines, asked, run):
         cells = row.cells
         name = cells.get("JobID") or cells.get("JobIDRaw") or asked.job
         if not name:
             run.reject(row.line, row.text, "no job id")
             continue
         job = describing.describe(name, cells, row.line, row.cut)
-        if wrong := describing.contradiction(job):
-            run.reject(row.line, row.text, wrong)
-            continue
-        kept = attempts.keep(job, hash(tuple(cells.values())))
-        if kept is not None:
-            yield kept
-    if not seen and not run.rejected:
-        raise Refused("sacct printed no record: nothing was accounted, or nothing was asked for")
-    attempts.finish()
+        yield job, describing.contradiction(job), row.text
 
 
 def _find_rows(lines: Iterable[Line], asked: Asked, run: RunBuilder) -> Iterator[Row]:
