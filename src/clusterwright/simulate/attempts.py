@@ -96,26 +96,38 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Where the time of an attempt went; the five parts add up to its length.
+    """Where the time of an attempt went, in order; the six parts add up to its length.
 
     Args:
         productive_ms: work that is saved, and need not be done again.
-        blocked_ms: in stalls of checkpoints.
-        lost_ms: work that must be done again.
-        held_ms: between the end of the work and the release of the GPUs: a hang that nobody noticed, or the grace.
+        stalled_ms: in stalls of checkpoints up to the last one that is durable, its own included.
+        lost_ms: work since, which must be done again.
+        stalled_since_ms: in stalls since.
+        held_ms: between the end of the work and the release of the GPUs: a hang that nobody has noticed yet.
     """
 
     starting_ms: int
-    productive_ms: int
-    blocked_ms: int
-    lost_ms: int
+    productive_ms: int = 0
+    stalled_ms: int = 0
+    lost_ms: int = 0
+    stalled_since_ms: int = 0
     held_ms: int = 0
     finished: bool = False
 
     @property
+    def blocked_ms(self) -> int:
+        """In stalls of checkpoints."""
+        return self.stalled_ms + self.stalled_since_ms
+
+    @property
+    def saved_at_ms(self) -> int:
+        """From the beginning to the instant up to which work is safe, the end of a stall."""
+        return self.starting_ms + self.productive_ms + self.stalled_ms
+
+    @property
     def total_ms(self) -> int:
         """Length of the attempt."""
-        return self.starting_ms + self.productive_ms + self.blocked_ms + self.lost_ms + self.held_ms
+        return self.saved_at_ms + self.lost_ms + self.stalled_since_ms + self.held_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +152,18 @@ def spend(attempt: Attempt, ran_ms: int, held_ms: int = 0, wrong_after_ms: int |
         raise ValueError("an attempt takes no negative time")
     wrong = wrong_after_ms is not None and wrong_after_ms < min(ran_ms, attempt.length_ms)
     if ran_ms >= attempt.length_ms and not wrong:
-        blocked = attempt.length_ms - attempt.starting_ms - attempt.work_ms
-        return Spent(attempt.starting_ms, attempt.work_ms, blocked, 0, held_ms, finished=True)
+        stalled = attempt.length_ms - attempt.starting_ms - attempt.work_ms
+        return Spent(attempt.starting_ms, attempt.work_ms, stalled, held_ms=held_ms, finished=True)
     ran_ms = min(ran_ms, attempt.length_ms)
     if ran_ms <= attempt.starting_ms:
-        return Spent(ran_ms, 0, 0, 0, held_ms)
-    at_work = ran_ms - attempt.starting_ms
-    now = _progress(attempt, at_work)
+        return Spent(ran_ms, held_ms=held_ms)
+    now = _progress(attempt, ran_ms - attempt.starting_ms)
     saved = saved_ms(attempt, ran_ms)
     if wrong and wrong_after_ms is not None:
         saved = min(saved, _complete_ms(attempt, wrong_after_ms - attempt.starting_ms))
-    return Spent(attempt.starting_ms, saved, now.blocked_ms, now.done_ms - saved, held_ms)
+    every = attempt.checkpoints.every_ms
+    stalled = saved // every * attempt.checkpoints.stall_ms if every else 0
+    return Spent(attempt.starting_ms, saved, stalled, now.done_ms - saved, now.blocked_ms - stalled, held_ms)
 
 
 def saved_ms(attempt: Attempt, ran_ms: int) -> int:
@@ -172,10 +185,12 @@ def leave(attempt: Attempt, notice_ms: int, grace_ms: int) -> tuple[int, Spent]:
     if not every or notice_ms >= attempt.length_ms or notice_ms <= attempt.starting_ms:
         return min(notice_ms, attempt.length_ms), spend(attempt, notice_ms)
     now = _progress(attempt, notice_ms - attempt.starting_ms)
-    needed = attempt.checkpoints.stall_ms - (now.in_stall_ms or 0) + attempt.checkpoints.write_ms
-    if needed > grace_ms or now.done_ms == saved_ms(attempt, notice_ms):
+    stall = attempt.checkpoints.stall_ms - (now.in_stall_ms or 0)
+    write = attempt.checkpoints.write_ms
+    if stall + write > grace_ms or now.done_ms == saved_ms(attempt, notice_ms):
         return notice_ms, spend(attempt, notice_ms)
-    return notice_ms + needed, Spent(attempt.starting_ms, now.done_ms, now.blocked_ms + needed, 0)
+    spent = Spent(attempt.starting_ms, now.done_ms, now.blocked_ms + stall, stalled_since_ms=write)
+    return notice_ms + stall + write, spent
 
 
 def _progress(attempt: Attempt, at_work_ms: int) -> _Progress:

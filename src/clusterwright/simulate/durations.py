@@ -2,7 +2,7 @@
 
 Repair times of large systems are close to lognormal, times between failures to Weibull with a falling hazard
 (B. Schroeder, G. A. Gibson, "A Large-Scale Study of Failures in High-Performance Computing Systems", IEEE TDSC 7(4),
-2010, sections 5 and 6): both are heavier-tailed than an exponential of the same mean.
+2010, 337-350): both have heavier tails than an exponential of the same mean.
 """
 
 from __future__ import annotations

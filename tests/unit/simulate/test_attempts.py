@@ -39,11 +39,13 @@ def test_an_attempt_that_is_left_alone_does_all_its_work() -> None:
 def test_an_interruption_loses_the_work_since_the_last_checkpoint(
     ran_ms: int, starting: int, saved: int, blocked: int, lost: int
 ) -> None:
-    assert spend(STOPPING, ran_ms) == Spent(starting, saved, blocked, lost)
+    spent = spend(STOPPING, ran_ms)
+    assert (spent.starting_ms, spent.productive_ms, spent.blocked_ms, spent.lost_ms) == (starting, saved, blocked, lost)
+    assert spent.total_ms == ran_ms
 
 
 def test_a_checkpoint_written_behind_counts_once_it_is_written() -> None:
-    assert spend(BEHIND, 25 + 110 + 59) == Spent(25, 0, 10, 159)
+    assert spend(BEHIND, 25 + 110 + 59) == Spent(25, 0, 0, 159, 10)
     assert spend(BEHIND, 25 + 110 + 60) == Spent(25, 100, 10, 60)
 
 
@@ -55,11 +57,11 @@ def test_a_slow_write_stretches_the_interval() -> None:
 
 
 def test_without_checkpoints_everything_is_lost() -> None:
-    assert spend(Attempt(1000, NEVER, 10), 900) == Spent(10, 0, 0, 890)
+    assert spend(Attempt(1000, NEVER, 10), 900) == Spent(10, lost_ms=890)
 
 
 def test_what_counts_at_once_is_never_lost() -> None:
-    assert spend(Attempt(1000, ALWAYS, 10), 900) == Spent(10, 890, 0, 0)
+    assert spend(Attempt(1000, ALWAYS, 10), 900) == Spent(10, 890)
 
 
 def test_time_until_the_gpus_are_released_is_held() -> None:
@@ -70,22 +72,22 @@ def test_time_until_the_gpus_are_released_is_held() -> None:
 def test_a_silent_failure_takes_the_checkpoints_after_it() -> None:
     # Three checkpoints were written by 400; the failure came during the second interval.
     assert spend(STOPPING, 400).productive_ms == 300
-    assert spend(STOPPING, 400, wrong_after_ms=25 + 150) == Spent(25, 100, 30, 245)
-    assert spend(STOPPING, 400, wrong_after_ms=10) == Spent(25, 0, 30, 345)
-    assert spend(STOPPING, 10_000, wrong_after_ms=25 + 150) == Spent(25, 100, 90, 900)
+    assert spend(STOPPING, 400, wrong_after_ms=25 + 150) == Spent(25, 100, 10, 245, 20)
+    assert spend(STOPPING, 400, wrong_after_ms=10) == Spent(25, 0, 0, 345, 30)
+    assert spend(STOPPING, 10_000, wrong_after_ms=25 + 150) == Spent(25, 100, 10, 900, 80)
     assert spend(STOPPING, 10_000, wrong_after_ms=5000).finished
 
 
 def test_who_is_told_to_leave_saves_when_the_grace_allows_it() -> None:
     assert leave(STOPPING, 25 + 150, grace_ms=10) == (25 + 160, Spent(25, 140, 20, 0))
     assert leave(STOPPING, 25 + 150, grace_ms=9) == (25 + 150, Spent(25, 100, 10, 40))
-    assert leave(BEHIND, 25 + 150, grace_ms=69) == (25 + 150, Spent(25, 0, 10, 140))
-    assert leave(BEHIND, 25 + 150, grace_ms=70) == (25 + 220, Spent(25, 140, 80, 0))
+    assert leave(BEHIND, 25 + 150, grace_ms=69) == (25 + 150, Spent(25, 0, 0, 140, 10))
+    assert leave(BEHIND, 25 + 150, grace_ms=70) == (25 + 220, Spent(25, 140, 20, 0, 60))
 
 
 def test_a_checkpoint_that_has_begun_is_completed() -> None:
     assert leave(STOPPING, 25 + 104, grace_ms=6) == (25 + 110, Spent(25, 100, 10, 0))
-    assert leave(STOPPING, 25 + 104, grace_ms=5) == (25 + 104, Spent(25, 0, 4, 100))
+    assert leave(STOPPING, 25 + 104, grace_ms=5) == (25 + 104, Spent(25, 0, 0, 100, 4))
 
 
 def test_who_has_nothing_to_save_leaves_at_once() -> None:

@@ -1,0 +1,162 @@
+"""Cold starts that read from one shared store at the same time.
+
+Every reader has a rate of its own at most (its NIC, its client), and all of them together that of the store. What there
+is is shared max-min fairly: who is limited by itself gets its own rate, and the others get equal parts of the rest
+(processor sharing). Readers of one rate are at the same point of a common clock of bytes, so that a change costs the
+number of different rates, not of readers.
+
+Page caches and copies between peers make a difference of tens of times, and no store has them by itself: they count
+only where `plan_load` is told of them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one start reads from the store, and what follows.
+
+    Args:
+        readers: nodes that read.
+        bytes_each: that each of them reads.
+        after_s: from the end of the last read until all nodes have their data.
+    """
+
+    readers: int
+    bytes_each: float
+    after_s: float = 0.0
+
+
+def plan_load(nodes: int, bytes_each: float, cached_nodes: int = 0, peer_bytes_per_s: float | None = None) -> Load:
+    """How a gang loads the same bytes on each of its nodes.
+
+    Args:
+        cached_nodes: of them have the bytes in a page cache or on a local drive, and read nothing.
+        peer_bytes_per_s: at which a node passes on to the next what it has; None when nodes do not. One copy is then
+            read, or none when a node has it, and is passed on in a pipeline of small pieces; reading and passing on
+            are counted one after the other.
+    """
+    missing = nodes - cached_nodes
+    if not 0 <= missing <= nodes or bytes_each < 0:
+        raise ValueError("no more nodes have the bytes than there are, and no bytes are negative")
+    if peer_bytes_per_s is None or not missing:
+        return Load(missing, bytes_each)
+    if not peer_bytes_per_s > 0:
+        raise ValueError("peers pass on at a rate above 0")
+    readers = 0 if cached_nodes else 1
+    return Load(readers, bytes_each, bytes_each / peer_bytes_per_s if nodes > readers else 0.0)
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Readers of one own rate: how many, how many bytes each has had, and who ends at which."""
+
+    readers: int = 0
+    had_bytes: float = 0.0
+    ends: list[tuple[float, int, Hashable]] = field(default_factory=list)
+
+
+class SharedStore:
+    """Starts that read from one store, in simulated time.
+
+    Args:
+        bytes_per_s: of all readers together, above 0.
+    """
+
+    def __init__(self, bytes_per_s: float) -> None:
+        if not bytes_per_s > 0:
+            raise ValueError("a store reads at a rate above 0")
+        self._bytes_per_s = bytes_per_s
+        self._lanes: dict[float, _Lane] = {}
+        self._reading: dict[Hashable, tuple[float, int, int]] = {}
+        self._now_s = 0.0
+        self._count = 0
+
+    @property
+    def next_s(self) -> float:
+        """When the next start has read all, infinite when nothing reads."""
+        due = math.inf
+        for own, rate in self._rates().items():
+            lane = self._lanes[own]
+            due = min(due, self._now_s + max(0.0, lane.ends[0][0] - lane.had_bytes) / rate)
+        return due
+
+    def begin(self, start: Hashable, at_s: float, load: Load, reader_bytes_per_s: float = math.inf) -> None:
+        """A start begins to read; a start that reads nothing is not begun.
+
+        Raises:
+            ValueError: if it reads already, or reads nothing, or has no rate.
+        """
+        if start in self._reading or load.readers < 1 or not reader_bytes_per_s > 0:
+            raise ValueError(f"start {start!r} reads already, has no readers, or no rate")
+        self._go_on(at_s)
+        lane = self._lanes.setdefault(reader_bytes_per_s, _Lane())
+        self._count += 1
+        heapq.heappush(lane.ends, (lane.had_bytes + load.bytes_each, self._count, start))
+        lane.readers += load.readers
+        self._reading[start] = (reader_bytes_per_s, load.readers, self._count)
+
+    def pop(self) -> Hashable:
+        """The start that has read all at `next_s`, which is now.
+
+        Raises:
+            ValueError: if nothing reads.
+        """
+        at_s = self.next_s
+        if math.isinf(at_s):
+            raise ValueError("nothing reads from the store")
+        rates = self._rates()
+        own = min(rates, key=lambda o: max(0.0, self._lanes[o].ends[0][0] - self._lanes[o].had_bytes) / rates[o])
+        start = self._lanes[own].ends[0][2]
+        self._go_on(at_s)
+        self._end(start)
+        return start
+
+    def cancel(self, start: Hashable, at_s: float) -> None:
+        """A start stops reading before it has all; nothing for one that does not read."""
+        if start in self._reading:
+            self._go_on(at_s)
+            self._end(start)
+
+    def _end(self, start: Hashable) -> None:
+        own, readers, _ = self._reading.pop(start)
+        lane = self._lanes[own]
+        lane.readers -= readers
+        while lane.ends and not self._is_reading(lane.ends[0]):
+            heapq.heappop(lane.ends)
+        if not lane.readers:
+            del self._lanes[own]
+
+    def _is_reading(self, end: tuple[float, int, Hashable]) -> bool:
+        known = self._reading.get(end[2])
+        return known is not None and known[2] == end[1]
+
+    def _go_on(self, at_s: float) -> None:
+        if at_s < self._now_s:
+            raise ValueError(f"the store is at {self._now_s} s already, not at {at_s}")
+        for own, rate in self._rates().items():
+            self._lanes[own].had_bytes += rate * (at_s - self._now_s)
+        self._now_s = at_s
+
+    def _rates(self) -> dict[float, float]:
+        """Rate of one reader of each lane, by own rate: max-min fair."""
+        left = self._bytes_per_s
+        readers = sum(lane.readers for lane in self._lanes.values())
+        rates = {}
+        for own in sorted(self._lanes):
+            rates[own] = min(own, left / readers)
+            left -= rates[own] * self._lanes[own].readers
+            readers -= self._lanes[own].readers
+        return rates
+
+
+def load_s(load: Load, store_bytes_per_s: float, reader_bytes_per_s: float = math.inf) -> float:
+    """Seconds until a start that is alone has loaded."""
+    if not load.readers:
+        return load.after_s
+    return load.bytes_each / min(reader_bytes_per_s, store_bytes_per_s / load.readers) + load.after_s
