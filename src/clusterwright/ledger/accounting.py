@@ -1,0 +1,212 @@
+"""Adds up a history as it happens: constant time per call, memory by accounts and lines, never by jobs or nodes.
+
+Three counts come from the caller and are never computed from each other: GPUs installed, GPUs that attempts hold, GPUs
+that nobody holds (free, or out of use). So their balance is a check: at every instant, and of every sum at the end.
+What does not balance is an error that names flavor, time and counts; no line takes it up.
+
+Changes at one instant may come in any order; the balance is looked at when time goes on. An attempt is charged once,
+when it ends; until then its GPUs are only known to be held. A node that fails under an attempt stays the attempt's
+until the attempt gives it back.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from clusterwright.ledger.attempts import ENTRIES, AttemptRecord, charge_attempt, charge_part
+from clusterwright.ledger.lines import OUT, Account, Entry, Line, to_ms
+from clusterwright.ledger.totals import Lines
+
+_FREE: Final = Entry(Line.FREE)
+_NEVER: Final = 2**63
+
+
+class Unbalanced(ArithmeticError):
+    """The counts of a ledger contradict each other; whoever called it has lost or counted twice the difference."""
+
+
+@dataclass(slots=True)
+class _Count:
+    """GPUs in one entry from an instant on."""
+
+    gpus: int
+    since_ms: int
+
+
+@dataclass(slots=True)
+class _Flavor:
+    """What is known of one flavor now, and what it has added up to."""
+
+    installed: _Count
+    free: _Count
+    at_ms: int
+    held_gpus: int = 0
+    out_gpus: int = 0
+    free_entry: Entry = _FREE
+    out: dict[Entry, _Count] = field(default_factory=dict)
+    installed_gpu_ms: int = 0
+    sums: dict[Entry, int] = field(default_factory=dict)
+
+
+class Ledger:
+    """The accounts of a cluster from `since_s` until `until_s`; what happens before and after is only followed.
+
+    Every call names its time, which never goes back for one flavor. The lines of adjoining intervals of one history
+    add up to those of the whole.
+    """
+
+    def __init__(self, since_s: float = 0.0, until_s: float | None = None) -> None:
+        self._since_s, self._until_s = since_s, math.inf if until_s is None else until_s
+        self._since_ms, self._until_ms = to_ms(since_s), _NEVER if until_s is None else to_ms(until_s)
+        self._flavors: dict[str, _Flavor] = {}
+        self._sums: dict[Account, list[int]] = {}
+        self._demands = {"": _FREE}
+
+    def install(self, at_s: float, flavor: str, gpus: int) -> None:
+        """`gpus` are installed in all from now on; the same instant says whether what is new is free or out."""
+        at_ms = to_ms(at_s)
+        side = self._flavors.get(flavor)
+        if side is None:
+            side = self._flavors[flavor] = _Flavor(_Count(0, at_ms), _Count(0, at_ms), at_ms)
+        self._go_on(flavor, side, at_ms)
+        self._count(side, side.installed, None, at_ms)
+        side.installed.gpus = gpus
+
+    def free(self, at_s: float, flavor: str, gpus: int, blocker: str = "") -> None:
+        """`gpus` could be given to a job now; `blocker` is why the head does not get them, "" when nobody waits."""
+        at_ms, side = to_ms(at_s), self._flavors[flavor]
+        if at_ms != side.at_ms:
+            self._go_on(flavor, side, at_ms)
+        free = side.free
+        if gpus == free.gpus and blocker == side.free_entry.why:
+            return
+        self._count(side, free, side.free_entry, at_ms)
+        free.gpus = gpus
+        if blocker != side.free_entry.why:
+            side.free_entry = self._demanded(blocker)
+
+    def put_out(self, at_s: float, flavor: str, line: Line, gpus: int, why: str = "") -> None:
+        """`gpus` more that nobody holds are reserved, drained, unhealthy or unknown; negative takes them back."""
+        if line not in OUT:
+            raise ValueError(f"'{line}' is no line of GPUs out of use: {', '.join(sorted(OUT))}")
+        at_ms, side, entry = to_ms(at_s), self._flavors[flavor], Entry(line, why)
+        if at_ms != side.at_ms:
+            self._go_on(flavor, side, at_ms)
+        count = side.out.get(entry)
+        if count is None:
+            count = side.out[entry] = _Count(0, at_ms)
+        self._count(side, count, entry, at_ms)
+        count.gpus += gpus
+        side.out_gpus += gpus
+
+    def admit(self, at_s: float, flavor: str, gpus: int) -> None:
+        """An attempt holds `gpus` from now on."""
+        at_ms, side = to_ms(at_s), self._flavors[flavor]
+        if at_ms != side.at_ms:
+            self._go_on(flavor, side, at_ms)
+        side.held_gpus += gpus
+
+    def charge(self, account: Account, record: AttemptRecord) -> None:
+        """An attempt ended: it gives its GPUs back at its end and is divided into lines.
+
+        Raises:
+            ValueError: when its facts contradict each other; Unbalanced when time went on without balance before.
+        """
+        at_ms, side = to_ms(record.ended_s), self._flavors[account.flavor]
+        if at_ms != side.at_ms:
+            self._go_on(account.flavor, side, at_ms)
+        side.held_gpus -= record.gpus
+        sums = self._sums.get(account)
+        if sums is None:
+            sums = self._sums[account] = [0] * len(ENTRIES)
+        if record.admitted_s >= self._since_s and record.ended_s <= self._until_s:
+            charge_attempt(sums, record)
+        else:
+            charge_part(sums, record, self._since_ms, self._until_ms)
+
+    def fork(self) -> Ledger:
+        """A copy that goes its own way: charge what still runs there, and close it for a partial result."""
+        other = Ledger(self._since_s)
+        other._until_s, other._until_ms = self._until_s, self._until_ms
+        other._sums = {account: list(sums) for account, sums in self._sums.items()}
+        other._flavors = {name: _copy(side) for name, side in self._flavors.items()}
+        return other
+
+    def close(self, at_s: float, *, partial: bool = False) -> Lines:
+        """The lines until `at_s`, which sum to installed GPUs × time for every flavor; no call may follow.
+
+        Raises:
+            Unbalanced: when they do not, or an attempt that holds GPUs was not charged.
+        """
+        at_ms = to_ms(at_s)
+        amounts: dict[tuple[Account, Entry], int] = {}
+        for account, sums in self._sums.items():
+            amounts |= {(account, entry): gpu_ms for entry, gpu_ms in zip(ENTRIES, sums, strict=True) if gpu_ms}
+        for flavor, side in self._flavors.items():
+            if side.held_gpus:
+                raise Unbalanced(f"{flavor}: attempts that hold {side.held_gpus} GPUs at {at_s} s were not charged")
+            self._go_on(flavor, side, at_ms)
+            self._count(side, side.installed, None, at_ms)
+            self._count(side, side.free, side.free_entry, at_ms)
+            for entry, count in side.out.items():
+                self._count(side, count, entry, at_ms)
+            own = Account(flavor)
+            for entry, gpu_ms in side.sums.items():
+                if gpu_ms:
+                    amounts[own, entry] = amounts.get((own, entry), 0) + gpu_ms
+        lines = Lines(amounts, {name: side.installed_gpu_ms for name, side in self._flavors.items()}, partial)
+        _check(lines, at_s)
+        return lines
+
+    def _demanded(self, blocker: str) -> Entry:
+        entry = self._demands.get(blocker)
+        if entry is None:
+            entry = self._demands[blocker] = Entry(Line.FREE_WITH_DEMAND, blocker)
+        return entry
+
+    def _go_on(self, flavor: str, side: _Flavor, at_ms: int) -> None:
+        """Leave the instant of the last change, which must balance."""
+        if at_ms < side.at_ms:
+            raise ValueError(f"{flavor}: time goes back from {side.at_ms / 1000} s to {at_ms / 1000} s")
+        if at_ms > side.at_ms and side.free.gpus + side.held_gpus + side.out_gpus != side.installed.gpus:
+            raise Unbalanced(
+                f"{flavor}: from {side.at_ms / 1000} s on {side.installed.gpus} GPUs are installed, but "
+                f"{side.free.gpus} are free, {side.held_gpus} held and {side.out_gpus} out of use"
+            )
+        side.at_ms = at_ms
+
+    def _count(self, side: _Flavor, count: _Count, entry: Entry | None, at_ms: int) -> None:
+        """Add what a count was since it last changed; None counts as installed."""
+        since_ms = max(count.since_ms, self._since_ms)
+        until_ms = min(at_ms, self._until_ms)
+        count.since_ms = at_ms
+        if count.gpus and since_ms < until_ms:
+            gpu_ms = count.gpus * (until_ms - since_ms)
+            if entry is None:
+                side.installed_gpu_ms += gpu_ms
+            else:
+                side.sums[entry] = side.sums.get(entry, 0) + gpu_ms
+
+
+def _copy(side: _Flavor) -> _Flavor:
+    return replace(
+        side,
+        installed=replace(side.installed),
+        free=replace(side.free),
+        out={entry: replace(count) for entry, count in side.out.items()},
+        sums=dict(side.sums),
+    )
+
+
+def _check(lines: Lines, at_s: float) -> None:
+    found = lines.by("flavor")
+    for flavor, installed in lines.installed_gpu_ms.items():
+        difference = installed - found.get((flavor,), 0)
+        if difference:
+            raise Unbalanced(
+                f"{flavor}: until {at_s} s installed GPUs × time is {installed} GPU-ms, the lines sum to "
+                f"{installed - difference}: {abs(difference)} {'missing' if difference > 0 else 'counted twice'}; "
+                "an attempt was charged with other times or GPUs than it was admitted with"
+            )
