@@ -7,6 +7,7 @@ from collections import defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clusterwright.queueing.fairness import Take, may_evict
 from clusterwright.queueing.quotas import Balance, Queue, QueueTree, Quota
 from clusterwright.queueing.usages import Usage
 
@@ -123,3 +124,50 @@ def test_admitting_only_what_is_available_never_uses_more_than_there_is(
         for leaf in leaves:
             assert plain.usage(leaf) <= plain.potential(leaf)
             assert plain.named(leaf) or not plain.usage(leaf)
+
+
+@settings(deadline=None, max_examples=100)
+@given(histories(), st.sampled_from(FLAVORS), amounts)
+def test_shares_are_those_of_the_plain_algebra_with_the_job_in_use(
+    history: tuple[QueueTree, list[tuple[str, str, float | Quota]]], flavor: str, gpus: float
+) -> None:
+    tree, events = history
+    usage, used = Usage(tree, flavors=FLAVORS), defaultdict[str, dict[str, float]](lambda: defaultdict(float))
+    for name, of, change in events:
+        if not isinstance(change, Quota):
+            usage.add(name, of, change)
+            used[of][name] += change
+    for queue in tree.queues:
+        with_job = {f: dict(used[f]) for f in FLAVORS}
+        with_job[flavor][queue.name] = with_job[flavor].get(queue.name, 0.0) + gpus
+        plain = [Balance(tree, f, with_job[f]) for f in FLAVORS]
+        expected, node = [], queue
+        while node.parent is not None:
+            borrowed = sum(max(0.0, b.usage(node.name) - b.subtree(node.name)) for b in plain)
+            lendable = sum(b.potential(node.parent) for b in plain)
+            expected.append(1000 * borrowed / lendable if borrowed and lendable else 0.0)
+            node = tree.by_name[node.parent]
+        assert [s.share for s in usage.shares(queue.name, flavor, gpus)] == expected
+        assert usage.share(queue.name, flavor, gpus) == (expected[0] if expected else 0.0)
+
+
+@settings(deadline=None, max_examples=100)
+@given(trees(), st.lists(st.tuples(st.integers(0, 7), st.integers(1, 40)), min_size=2, max_size=10))
+def test_no_two_jobs_may_evict_each_other_in_turn(tree: QueueTree, jobs: list[tuple[int, int]]) -> None:
+    leaves = sorted(tree.leaves)
+    takes = [Take(leaves[number % len(leaves)], FLAVORS[0], gpus / 4) for number, gpus in jobs]
+    usage = Usage(tree, flavors=FLAVORS)
+    for take in takes[1:]:
+        usage.add(take.queue, take.flavor, take.gpus)
+    taker = takes[0]
+    for victim in takes[1:]:
+        if victim.queue == taker.queue or not may_evict(usage, taker, victim):
+            continue
+        branch = -len({*usage.path(taker.queue)} & {*usage.path(victim.queue)})
+        before = usage.shares(victim.queue)[branch]
+        usage.remove(victim.queue, victim.flavor, victim.gpus)
+        usage.add(taker.queue, taker.flavor, taker.gpus)
+        # Unless the branches see nothing of either job, which then is no matter between them.
+        assert not may_evict(usage, victim, taker) or usage.shares(victim.queue)[branch] == before
+        usage.remove(taker.queue, taker.flavor, taker.gpus)
+        usage.add(victim.queue, victim.flavor, victim.gpus)

@@ -230,8 +230,10 @@ class Usage:
 
     def share(self, queue: str, flavor: str = "", gpus: float = 0, resources: Resources = ()) -> float:
         """The queue's dominant resource share were this much more (less if negative) in use."""
-        shares = self.shares(queue, flavor, gpus, resources)
-        return shares[0].share if shares else 0.0
+        number = self._index.get(queue)
+        if number is None or self._outline.parents[number] < 0:
+            return 0.0
+        return self._share(number, self._more(number, flavor, gpus, resources)).share
 
     def shares(self, queue: str, flavor: str = "", gpus: float = 0, resources: Resources = ()) -> tuple[Share, ...]:
         """The shares of the queue and of each group above it but the root, were this much more in use by the queue.
@@ -244,8 +246,7 @@ class Usage:
         number = self._index.get(queue)
         if number is None:
             return ()
-        needs = self._needs(number, flavor, gpus, resources) if flavor else ()
-        more = {column: amount for _, column, amount in needs}
+        more = self._more(number, flavor, gpus, resources)
         found = []
         for n in reversed(self._outline.paths[number][1:]):
             found.append(self._share(n, more))
@@ -305,6 +306,11 @@ class Usage:
             if self._limits(number, flavor, resource):
                 needs.append((resource, self._column(flavor, resource), _parts(amount)))
         return needs
+
+    def _more(self, number: int, flavor: str, gpus: float, resources: Resources) -> dict[Column, float]:
+        if not flavor:
+            return {}
+        return {column: amount for _, column, amount in self._needs(number, flavor, gpus, resources)}
 
     def _share(self, number: int, more: dict[Column, float]) -> Share:
         highest, borrowing = 0.0, False
