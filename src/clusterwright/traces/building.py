@@ -17,7 +17,7 @@ _NUMBERS: Final[dict[str, tuple[str, float]]] = {
     "gpus": ("i", UNKNOWN), "gpu_milli": ("i", 1000), "tasks": ("i", UNKNOWN), "gpus_per_task": ("i", UNKNOWN),
     "attempts": ("i", 1), "line": ("i", 0), "censored": ("b", 0),
 }  # fmt: skip
-_WORDS: Final = ("queue", "account", "user", "flavor", "state", "cause")
+_WORDS: Final = ("queue", "account", "user", "qos", "flavor", "state", "cause")
 _TYPES: Final = {"d": np.float64, "i": np.int32, "b": np.bool_}
 
 
@@ -43,6 +43,7 @@ class Known(TypedDict, total=False):
     queue: str
     account: str
     user: str
+    qos: str
     flavor: str
     state: str
     cause: str
@@ -78,9 +79,28 @@ class TraceBuilder:
         column = self._columns[name]
         return float(column[place]) if place < len(column) else _NUMBERS[name][1]
 
+    def word(self, place: int, name: str) -> str:
+        """What a column of words holds for a job."""
+        column = self._columns[name]
+        return list(self._codes[name])[column[place]] if place < len(column) else ""
+
     def submitted_s(self, place: int) -> float:
         """When a job was submitted."""
         return self._submit_s[place]
+
+    def resubmit(self, place: int, submit_s: float) -> None:
+        """Write over when a job was submitted."""
+        self._submit_s[place] = submit_s
+
+    def copy(self, place: int) -> int:
+        """Add a job that is equal to an earlier one, and give its place."""
+        self.ids.append(self.ids[place])
+        self._submit_s.append(self._submit_s[place])
+        for name, column in self._columns.items():
+            if len(column) > place:
+                self._pad(name, column, len(self.ids) - 1)
+                column.append(column[place])
+        return len(self.ids) - 1
 
     def build(self) -> Trace:
         """The table."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from clusterwright.traces.rules import PARTS, REJECTED, REMARKS, Rule
@@ -68,11 +70,16 @@ class RowCounts:
 
 
 class Tally:
-    """Counts while rows go by; `build` gives the account."""
+    """Counts while rows go by; `build` gives the account.
+
+    Attributes:
+        rows, jobs, rejected: so far, as in `RowCounts`.
+    """
 
     def __init__(self) -> None:
         self.rows = 0
         self.jobs = 0
+        self.rejected = 0
         self._counts: Counter[str] = Counter()
         self._samples: dict[str, list[Sample]] = {}
 
@@ -81,28 +88,37 @@ class Tally:
         self.rows += 1
         self.jobs += 1
 
-    def part(self, code: str, line: int = 0, text: str = "") -> None:
-        """This row is a part; `code` is one of `rules.PARTS`."""
-        self.rows += 1
-        self._count(code, line, text, "")
+    def part(self, code: str, line: int = 0, text: str = "", rows: int = 1) -> None:
+        """This row is a part (or several are); `code` is one of `rules.PARTS`."""
+        self.rows += rows
+        self._count(code, line, text, "", rows)
 
-    def reject(self, code: str, line: int, text: str, why: str = "") -> None:
-        """This row is in no job; `code` is one of `rules.REJECTED`."""
-        self.rows += 1
-        self._count(code, line, text, why)
+    def reject(self, code: str, line: int, text: str, why: str = "", rows: int = 1) -> None:
+        """This row is in no job (or several are not); `code` is one of `rules.REJECTED`."""
+        self.rows += rows
+        self.rejected += rows
+        self._count(code, line, text, why, rows)
 
     def remark(self, code: str, line: int, text: str, why: str = "") -> None:
         """Something is odd about a job that is kept; `code` is one of `rules.REMARKS`."""
         self._count(code, line, text, why)
 
+    def remark_all(self, code: str, samples: Iterable[Sample], count: int) -> None:
+        """The same for several jobs at once, the first of which are samples."""
+        if count:
+            self._counts[code] += count
+            kept = self._samples.setdefault(code, [])
+            kept += list(islice(samples, SAMPLES - len(kept)))
+
     def build(self) -> RowCounts:
         """The account so far."""
         return RowCounts(self.rows, self.jobs, self._found(PARTS), self._found(REJECTED), self._found(REMARKS))
 
-    def _count(self, code: str, line: int, text: str, why: str) -> None:
-        self._counts[code] += 1
-        if self._counts[code] <= SAMPLES:
-            self._samples.setdefault(code, []).append(Sample(line, _shorten(text), why[:_LONGEST]))
+    def _count(self, code: str, line: int, text: str, why: str, count: int = 1) -> None:
+        self._counts[code] += count
+        kept = self._samples.setdefault(code, [])
+        if len(kept) < SAMPLES:
+            kept.append(Sample(line, _shorten(text), why[:_LONGEST]))
 
     def _found(self, table: dict[str, Rule]) -> tuple[Finding, ...]:
         return tuple(

@@ -45,6 +45,9 @@ REJECTED: Final[dict[str, Rule]] = {
         "two records of one job say different things about the same time", "the later is rejected"
     ),
     "no-base": Rule("a part (step, component, event) of a job that no row begins", "rejected: it is no job by itself"),
+    "array-cut": Rule(
+        "the list of array tasks is cut, so their number is unknown", "rejected; print it with SLURM_BITSTR_LEN=0"
+    ),
     "array-too-large": Rule("one row for more than 4,000,001 array tasks, Slurm's highest MaxArraySize", "rejected"),
 }
 PARTS: Final[dict[str, Rule]] = {
@@ -53,6 +56,7 @@ PARTS: Final[dict[str, Rule]] = {
         "a further attempt of a requeued job", "one job: first submission, last run; earlier runs are lost"
     ),
     "component": Rule("a further component of a heterogeneous job", "one job: its GPUs are added"),
+    "update": Rule("a later record of an attempt that had not ended", "the later record holds"),
     "repeat": Rule("a record that stands there twice, equal in every field", "counted once"),
     "partial-run": Rule("a partial execution (SWF status 2, 3, 4)", "inside the job's summary line"),
     "event": Rule("a further event of a job", "one job"),
@@ -77,10 +81,14 @@ REMARKS: Final[dict[str, Rule]] = {
     "id-used-again": Rule("its id was used before", "another job: id and submit time tell them apart"),
     "array": Rule("one row for several tasks of an array that have not started", "one job for each task"),
     "component-mixed": Rule("its components hold different numbers of GPUs per node", "GPUs per node are unknown"),
-    "gpus-not-recorded": Rule("no GPUs in its trackable resources", "unknown, not 0"),
+    "gpus-not-recorded": Rule(
+        "no GPUs in its trackable resources, nor in those of any job before it",
+        "unknown, not 0; slurm.conf needs AccountingStorageTRES=gres/gpu",
+    ),
+    "gpus-not-named": Rule("its trackable resources name no GPU, those of earlier jobs do", "0 GPUs"),
     "gpus-cut": Rule("its list of resources is cut or unreadable", "GPUs unknown"),
     "gpus-not-per-node": Rule("its GPUs are no multiple of its nodes", "GPUs per node are unknown"),
-    "gpu-slices": Rule("it holds MIG instances, which are parts of GPUs", "not counted as GPUs"),
+    "gpu-slices": Rule("it asks for MIG instances, which are parts of GPUs", "counted as the source counts them"),
     "no-limit": Rule("it has no time limit", "an infinite one"),
     "partition-limit": Rule("the limit of its partition holds, which the source does not tell", "unknown"),
     "over-limit": Rule("it ran more than 10 % and 5 min longer than its limit", "kept as recorded"),

@@ -84,6 +84,7 @@ class TraceJob(NamedTuple):
     queue: str
     account: str
     user: str
+    qos: str
     flavor: str
     state: str
     cause: str
@@ -140,6 +141,7 @@ class Trace:
     queue: Words
     account: Words
     user: Words
+    qos: Words
     flavor: Words
     state: Words
     cause: Words
