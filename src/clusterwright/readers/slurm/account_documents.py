@@ -33,18 +33,19 @@ def read_jobs(listed: list[dict[str, Any]], run: RunBuilder) -> None:
         _read_one(job, name, run, attempts, describing)
         for step in list(entries(job.get("steps")))[:_MOST_STEPS]:
             inside = {"cluster": job.get("cluster"), **step}
-            _read_one(inside, f"{name}.{_step_name(step)}", run, attempts, describing)
+            _read_one(inside, f"{name}.{step_name(step)}", run, attempts, describing)
     attempts.finish()
 
 
-def _step_name(step: dict[str, Any]) -> str:
+def step_name(step: dict[str, Any]) -> str:
+    """What follows the point in the id of a step: `batch`, `extern`, `0`."""
     found = inner(step, "step", "id")
     label = found if isinstance(found, str) else plain(found)
     return label.rpartition(".")[2] or text(inner(step, "step", "name")) or "?"
 
 
 def _read_one(record: dict[str, Any], name: str, run: RunBuilder, attempts: Attempts, describing: Describing) -> None:
-    cells = _cells(record)
+    cells = record_cells(record)
     row = describing.describe(name, cells)
     if wrong := describing.contradiction(row):
         run.reject(0, name, wrong)
@@ -56,7 +57,7 @@ def _read_one(record: dict[str, Any], name: str, run: RunBuilder, attempts: Atte
             run.observe("gpu_time", quantity(kept.gpu_seconds / 3600, "GPU-h"), kept.subject)
 
 
-def _cells(record: dict[str, Any]) -> dict[str, str]:
+def record_cells(record: dict[str, Any]) -> dict[str, str]:
     """The record in the words of sacct's columns."""
     states = words(inner(record, "state", "current")) or words(record.get("state"))
     cells = {
