@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
+from clusterwright.model.failures import FailureRates
 from clusterwright.model.hardware import Entry, Gpu, Nic, NodeShape
 from clusterwright.model.language_models import LanguageModel
 from clusterwright.model.prices import ApiPrice, Price, PriceKind
@@ -42,6 +43,7 @@ TYPES: Final[Mapping[str, type[Entry]]] = MappingProxyType(
         "models": LanguageModel,
         "prices": Price,
         "api_prices": ApiPrice,
+        "failures": FailureRates,
         "support.driver_branches": DriverBranch,
         "support.fabric_manager": FabricManagerRule,
         "support.firmware": FirmwareRule,
@@ -55,7 +57,7 @@ TYPES: Final[Mapping[str, type[Entry]]] = MappingProxyType(
     }
 )
 #: What an entry of a kind is called in messages.
-_WORDS: Final = {"gpus": "GPU", "shapes": "node shape", "nics": "NIC", "models": "model"}
+_WORDS: Final = {"gpus": "GPU", "shapes": "node shape", "nics": "NIC", "models": "model", "failures": "failure rates"}
 
 E = TypeVar("E", bound=Entry)
 RawFields = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -138,6 +140,10 @@ class Catalogue:
         wanted = known.name if known else model
         chosen = [p for p in self._all("api_prices", ApiPrice) if wanted in (None, p.model)]
         return tuple(sorted(chosen, key=lambda p: p.date, reverse=True))
+
+    def failures(self, name: str, place: Place | None = None) -> FailureRates:
+        """The failure rates of that system or alias; InvalidInput with the nearest names otherwise."""
+        return self._look_up("failures", FailureRates, name, place)
 
     @cached_property
     def support(self) -> Support:

@@ -38,6 +38,26 @@ def ettr(nodes: float, per_1000_node_days: float, restart_s: float, interval_s: 
     return max(0.0, 1 - failures_per_s * (restart_s + interval_s / 2)) / (1 + stall_s / interval_s)
 
 
+def ettr_exact(nodes: float, per_1000_node_days: float, restart_s: float, interval_s: float, stall_s: float) -> float:
+    """Share of wall time that is productive in the long run, Δt ÷ (M·e^(u0/M)·(e^((Δt + w)/M) − 1)).
+
+    It is the process itself (renewal-reward): failures without memory at any time, the restart included; after each the
+    whole restart again; work counts once the stall after it is over. `ettr` is close to it while Δt and u0 are small
+    beside M. It charges u0 + Δt/2 for every failure, although one that follows soon, or during a restart, takes less:
+    on 2,000 nodes of RSC-1 with Δt = 60 min, more than half of M, it gives .682 where the process gives .718.
+
+    Source: the complete cost function of Daly (FGCS 22(3), 2006), M·e^(R/M)·(e^((τ + δ)/M) − 1) for each τ of work.
+    """
+    failures_per_s = nodes * per_1000_node_days / 1000 / 86400
+    if not failures_per_s:
+        return interval_s / (interval_s + stall_s)
+    try:
+        cost = math.exp(restart_s * failures_per_s) * math.expm1((interval_s + stall_s) * failures_per_s)
+    except OverflowError:
+        return 0.0
+    return interval_s * failures_per_s / cost
+
+
 def young_s(stall_s: float, mttf_s: float) -> float:
     """Young's interval √(2wM), s."""
     return math.sqrt(2 * stall_s * mttf_s)

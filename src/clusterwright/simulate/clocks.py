@@ -8,13 +8,16 @@ therefore holds from the first day on, also where young targets fail more often.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clusterwright.simulate.durations import weibull_scale_s
+
+#: Events that are drawn at a time: one call of numpy costs as much as a hundred numbers.
+_BLOCK: Final = 256
 
 
 class Clock(Protocol):
@@ -26,12 +29,6 @@ class Clock(Protocol):
 
     def pop(self) -> int | None:
         """The target of the event at `next_s`, None when it is discarded; moves on to the next event."""
-
-    def stop(self, target: int, at_s: float) -> None:
-        """The target's time stands still."""
-
-    def start(self, target: int, at_s: float) -> None:
-        """The target's time, which stood still, goes on."""
 
     def renew(self, target: int, at_s: float, rate: float) -> None:
         """The target is replaced by a new one with that rate, at most the one it had, 1/s."""
@@ -45,39 +42,38 @@ class PoissonClock:
     """
 
     def __init__(self, rates: NDArray[np.float64], generator: Generator) -> None:
-        self._drawn = rates
-        self._rates = rates.copy()
+        self._rates = rates
         self._bounds = np.cumsum(rates)
         self._total = float(self._bounds[-1]) if len(rates) else 0.0
         self._generator = generator
-        self._next_s = 0.0
+        self._kept: dict[int, float] = {}
+        self._drawn: list[tuple[float, int]] = []
+        self._target = 0
+        self.next_s = 0.0
         self._advance()
-
-    @property
-    def next_s(self) -> float:
-        """When the next event is due, infinite for never."""
-        return self._next_s
 
     def pop(self) -> int | None:
         """The target of the event at `next_s`; None for an event that a replaced target no longer has."""
-        mark = self._generator.random() * self._total
-        target = min(int(self._bounds.searchsorted(mark, side="right")), len(self._bounds) - 1)
+        target = self._target
         self._advance()
-        kept = self._rates[target] / self._drawn[target]
-        return target if kept == 1 or self._generator.random() < kept else None
-
-    def stop(self, target: int, at_s: float) -> None:
-        """Nothing changes: whoever asks discards events of targets that do not run."""
-
-    def start(self, target: int, at_s: float) -> None:
-        """Nothing changes."""
+        kept = self._kept.get(target, 1.0)
+        return target if kept == 1.0 or self._generator.random() < kept else None
 
     def renew(self, target: int, at_s: float, rate: float) -> None:
         """The target has that rate from now on."""
-        self._rates[target] = rate
+        self._kept[target] = rate / float(self._rates[target]) if rate else 1.0
 
     def _advance(self) -> None:
-        self._next_s += self._generator.standard_exponential() / self._total if self._total else math.inf
+        if not self._total:
+            self.next_s = math.inf
+            return
+        if not self._drawn:
+            gaps = self._generator.standard_exponential(_BLOCK) / self._total
+            marks = self._generator.random(_BLOCK) * self._total
+            targets = np.minimum(self._bounds.searchsorted(marks, side="right"), len(self._bounds) - 1)
+            self._drawn = list(zip(gaps.tolist(), targets.tolist(), strict=True))[::-1]
+        gap_s, self._target = self._drawn.pop()
+        self.next_s += gap_s
 
 
 class AgeingClock:

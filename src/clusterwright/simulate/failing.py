@@ -152,9 +152,14 @@ class Failing:
             raise ValueError("two causes of failures have the same name")
         weights, self.lemons = lemons.draw(population.nodes, streams.of("lemons"))
         self._good_weight = float(weights.min(initial=1.0))
-        self._running = np.ones(population.nodes, dtype=np.bool_)
-        self._members = {c.level: population.members(c.level) for c in self._causes if c.level}
+        self._running = [True] * population.nodes
+        self._members = {c.level: [m.tolist() for m in population.members(c.level)] for c in self._causes if c.level}
         self._clocks = [self._clock(c, weights, streams.of("failures", c.name)) for c in self._causes]
+        self._ageing = [
+            clock
+            for cause, clock in zip(self._causes, self._clocks, strict=True)
+            if isinstance(clock, AgeingClock) and not cause.level
+        ]
         for node in absent:
             self.stop(node, 0.0)
 
@@ -169,7 +174,7 @@ class Failing:
     @property
     def next_s(self) -> float:
         """When `pop` has something to say; infinite when nothing ever fails."""
-        return min((clock.next_s for clock in self._clocks), default=math.inf)
+        return min([clock.next_s for clock in self._clocks], default=math.inf)
 
     def pop(self) -> Failure | None:
         """What happens at `next_s`; None when it strikes nothing that runs. Time goes on either way."""
@@ -181,30 +186,29 @@ class Failing:
         return None
 
     def _strike(self, at_s: float, cause: Cause, target: int) -> Failure | None:
-        struck = self._members[cause.level][target] if cause.level else np.array([target])
-        nodes = tuple(struck[self._running[struck]].tolist())
+        struck = self._members[cause.level][target] if cause.level else (target,)
+        nodes = tuple([node for node in struck if self._running[node]])
         return Failure(at_s, cause, target, nodes) if nodes else None
 
     def stop(self, node: int, at_s: float) -> None:
         """A node stops running (down, drained, evicted): it does not fail and does not age."""
         if self._running[node]:
             self._running[node] = False
-            for _, clock in self._of_nodes():
+            for clock in self._ageing:
                 clock.stop(node, at_s)
 
     def start(self, node: int, at_s: float, new: bool = False) -> None:
         """A node runs again with the age it had; or it is a new one, of age 0 and no lemon."""
         if new:
             self.lemons[node] = False
-        for cause, clock in self._of_nodes():
-            if new:
-                clock.renew(node, at_s, self._good_rate(cause))
-            if not self._running[node]:
+            self._renew(node, at_s)
+        if not self._running[node]:
+            self._running[node] = True
+            for clock in self._ageing:
                 clock.start(node, at_s)
-        self._running[node] = True
 
-    def _of_nodes(self) -> Iterable[tuple[Cause, Clock]]:
-        return ((cause, clock) for cause, clock in zip(self._causes, self._clocks, strict=True) if not cause.level)
-
-    def _good_rate(self, cause: Cause) -> float:
-        return cause.per_1000_days / SECONDS_OF_1000_DAYS * (self._good_weight if cause.lemons else 1.0)
+    def _renew(self, node: int, at_s: float) -> None:
+        for cause, clock in zip(self._causes, self._clocks, strict=True):
+            if not cause.level:
+                weight = self._good_weight if cause.lemons else 1.0
+                clock.renew(node, at_s, cause.per_1000_days / SECONDS_OF_1000_DAYS * weight)

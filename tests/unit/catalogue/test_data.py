@@ -239,3 +239,23 @@ def test_reading_everything_is_cheap_enough_to_do_at_every_start() -> None:
     catalogue.gpu("h100-sxm-80")
     assert set(catalogue._built) == {"gpus"}
     assert set(catalogue._built["gpus"]) == {"h100-sxm-80"}
+
+
+def test_published_causes_of_failures_add_up() -> None:
+    llama = CATALOGUE.failures("llama3-405b")
+    assert sum(c.interruptions for c in llama.causes) == 419
+    assert len(llama.causes) == 18
+    assert [CATALOGUE.failures(name).per_1000_node_days for name in ("rsc-1", "rsc-2")] == [6.50, 2.34]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"per_1000_node_days": "3.9"}, "add up to 3.79"),
+        ({"days": None}, "need nodes and days"),
+        ({"causes": [{"cause": "GPU", "interruptions": "400"}, {"cause": "GPU", "interruptions": "19"}]}, "twice"),
+    ],
+)
+def test_causes_that_do_not_add_up_are_refused(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TYPES["failures"].model_validate({"name": "a", **CATALOGUE.raw["failures"]["llama3-405b"], **wrong})

@@ -6,6 +6,7 @@ from clusterwright.physics.failures import (
     daly_higher_s,
     daly_s,
     ettr,
+    ettr_exact,
     mttf_h,
     spares,
     waste,
@@ -44,6 +45,19 @@ def test_effective_training_time_at_rsc1(nodes, interval, stall, expected):
 
 def test_effective_time_is_never_negative():
     assert ettr(1_000_000, 6.5, 3600, 3600, 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("nodes", "interval", "stall", "expected"),
+    [(2000, 3600, 10, 0.71766), (2048, 300, 10, 0.90214), (2000, 300, 0, 0.93445), (0, 300, 10, 300 / 310)],
+)
+def test_effective_training_time_of_the_process_itself(nodes, interval, stall, expected):
+    assert ettr_exact(nodes, 6.50, 300, interval, stall) == pytest.approx(expected, abs=5e-6)
+
+
+def test_both_effective_times_agree_where_failures_are_rare():
+    assert ettr_exact(8, 6.50, 300, 600, 10) == pytest.approx(ettr(8, 6.50, 300, 600, 10), rel=1e-4)
+    assert ettr_exact(1e9, 6.5, 3600, 3600, 0) == 0
 
 
 def test_checkpoint_intervals():
