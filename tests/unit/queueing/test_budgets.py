@@ -76,10 +76,14 @@ def test_a_budget_is_renewed_and_a_job_counts_in_each_period_that_it_reaches() -
     on = budgets(Budget(100, every_s=DAY))
     start(on, "today", 10, 10, 0)
     on.end(JobId("today"), 10 * H)
-    assert refused(on, 10, 1, 23).used == pytest.approx(100)
-    assert refusal(on, 10, 10, 24) is None
     # 3 hours of today and 9 of tomorrow: tomorrow has room for 100, today for nothing.
     assert refused(on, 1, 12, 21).ends_s == DAY
+    assert refused(on, 10, 1, 23).used == pytest.approx(100)
+    assert refusal(on, 10, 10, 24) is None
+
+
+def test_what_a_job_takes_of_a_later_period_is_committed_there() -> None:
+    on = budgets(Budget(100, every_s=DAY))
     start(on, "over midnight", 10, 12, 21)
     found = refused(on, 2, 6, 24)
     assert (found.used, found.committed, found.needed) == pytest.approx((0, 90, 12))
