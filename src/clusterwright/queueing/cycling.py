@@ -1,0 +1,302 @@
+"""One scheduling cycle: which jobs start now, and whom they make leave.
+
+Jobs whose victims have left go first. Then every queue offers its jobs in its order, and among these offers the cycle
+takes those that stay within their queue's guarantee before those that borrow (with fair share: the queue that borrows
+least first), then higher priority, then less usage over time, then older. Source of the order: Kueue 0.19,
+pkg/scheduler/scheduler.go (entryOrdering).
+
+A job that cannot start blocks its queue if that is strict, is passed if it is best effort, and with EASY backfill gets
+a promise that every job behind it keeps (`promising`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+import numpy as np
+
+from clusterwright.queueing.decisions import Decisions, Preemption, Start
+from clusterwright.queueing.evicting import find_victims
+from clusterwright.queueing.gangs import NoFit
+from clusterwright.queueing.limits import gpus_allowed
+from clusterwright.queueing.lines import Age, Bunch, age_of
+from clusterwright.queueing.policies import Backfill
+from clusterwright.queueing.promising import find_promise
+from clusterwright.queueing.requests import Demand, Placement, Request, resources_of
+from clusterwright.queueing.state import Claim, Promise, State
+from clusterwright.queueing.turns import Turn, turn_of
+from clusterwright.queueing.windows import closing, open_for
+
+_FOREVER: Final = float("inf")
+
+#: A queue's place in a cycle: what it borrows, priority, usage over time, age; lower goes first.
+Rank = tuple[float, int, float, Age]
+
+
+def run_cycle(state: State, now_s: float) -> Decisions:
+    """Decide what happens now, and write it into the state.
+
+    No GPU is given twice, no quota exceeded by a start, a gang gets all of its tasks (or its minimum) or none.
+
+    Args:
+        now_s: the time, never before that of an earlier cycle.
+    """
+    state.wake_due(now_s)
+    if not state.woken and not state.claims:
+        return _NOTHING
+    return _Cycle(state, now_s).run()
+
+
+_NOTHING: Final = Decisions(())
+
+
+class _Cycle:
+    def __init__(self, state: State, now_s: float) -> None:
+        self.state, self.now_s = state, now_s
+        self.starts: list[Start] = []
+        self.preemptions: list[Preemption] = []
+        self.easy = state.policy.backfill is Backfill.EASY
+        self._hopeless: set[Demand] = set()
+        self._again = False
+
+    def run(self) -> Decisions:
+        for job in list(self.state.claims):
+            self._second_pass(self.state.claims[job])
+        self._check_promise()
+        self._pass()
+        while self._again:  # each further pass follows a start
+            self._again = False
+            self.state.wake()
+            self._pass()
+        return Decisions(tuple(self.starts), tuple(self.preemptions))
+
+    def _pass(self) -> None:
+        state = self.state
+        turns = [
+            turn_of(state.lines[name], state, self.now_s, head_only=not self.easy and state.tree.strict(name))
+            for name in sorted(state.woken)
+        ]
+        state.woken.clear()
+        if len(turns) == 1:
+            while (offered := turns[0].next()) is not None and self._take(turns[0], *offered):
+                pass
+            return
+        queue: list[tuple[Rank, int, Turn]] = []
+        for number, turn in enumerate(turns):
+            self._offer(turn, number, queue)
+        while queue:
+            rank, number, turn = heapq.heappop(queue)
+            offered = turn.next()
+            if offered is None:
+                continue
+            now = self._rank(offered[1])  # what others got since may have changed it, to a later one only
+            if queue and now > rank and now > queue[0][0]:
+                heapq.heappush(queue, (now, number, turn))
+            elif self._take(turn, *offered):
+                self._offer(turn, number, queue)
+
+    # -- order ----------------------------------------------------------------------------------------------------
+
+    def _offer(self, turn: Turn, number: int, queue: list[tuple[Rank, int, Turn]]) -> None:
+        offered = turn.next()
+        if offered is not None:
+            heapq.heappush(queue, (self._rank(offered[1]), number, turn))
+
+    def _rank(self, request: Request) -> Rank:
+        over_time = self.state.usage_over_time(request, self.now_s)
+        return (self._borrowing(request), -request.priority, over_time, age_of(request))
+
+    def _behind(self, request: Request, promised: Request) -> bool:
+        """Whether a job comes after the promised one in the order."""
+        if request.id == promised.id:
+            return False
+        if request.queue == promised.queue and not self.state.policy.fair.by_user:
+            return (-request.priority, age_of(request)) > (-promised.priority, age_of(promised))
+        return self._rank(request) > self._rank(promised)
+
+    def _borrowing(self, request: Request) -> float:
+        """0 for a job that stays within its queue's guarantee on some flavor, else 1 or the share it would have."""
+        state, gpus = self.state, request.demand.least_gpus
+        if not state.tree.queues:
+            return 0.0
+        flavors = [f for f in state.flavors_of(request) if state.usage.named(request.queue, f)]
+        if not flavors:
+            return 0.0
+        if state.policy.fair.now:
+            return min(state.usage.share(request.queue, f, gpus) for f in flavors)
+        return float(all(state.usage.borrows(request.queue, f, gpus) for f in flavors))
+
+    # -- one job --------------------------------------------------------------------------------------------------
+
+    def _take(self, turn: Turn, bunch: Bunch, request: Request) -> bool:
+        """Look at one job; whether its queue may offer another."""
+        promise = self.state.promise if self.easy else None
+        depth = self.state.policy.backfill_depth
+        turn.looked += 1
+        if promise is not None and self._behind(request, promise.request):
+            if depth is not None and turn.looked > depth:
+                return False
+            self._backfill(bunch, request, promise)
+            turn.advance()
+            return True
+        placement = self._find(request)
+        if placement is not None:
+            self._start(bunch, bunch.tried, request, placement)
+            self._outranked(request, placement)
+            turn.advance()
+            return True
+        self._try_preemption(request)
+        if request.id in self.state.claims or (self.easy and self._promise(request)):
+            bunch.tried += 1
+        else:
+            self._pass_over(bunch)
+        turn.advance()
+        return self.easy or not self.state.tree.strict(request.queue)
+
+    def _pass_over(self, bunch: Bunch) -> None:
+        """What a job of the bunch lacks all of them lack, unless a window closes to some and not to others."""
+        bunch.tried = bunch.tried + 1 if self.state.windows else len(bunch)
+
+    def _find(self, request: Request) -> Placement | None:
+        """Where a job can start now, on the first of its flavors on which it can."""
+        state, demand = self.state, request.demand
+        if demand in self._hopeless:
+            return None
+        closed = closing(state.windows, request, self.now_s) if state.windows else []
+        blocked_by_quota = False
+        for flavor in state.flavors_of(request):
+            limit = gpus_allowed(request, flavor, state.usage, state.policy)
+            if limit < demand.least_gpus:
+                blocked_by_quota = True
+                continue
+            if closed:
+                floor = state.cluster.floors[flavor]
+                found = floor.find_in(open_for(state.cluster, flavor, closed, floor.free), demand, limit)
+            else:
+                found = state.cluster.find(demand, flavor, limit)
+            if not isinstance(found, NoFit):
+                return found
+        if not blocked_by_quota and not closed:
+            self._hopeless.add(demand)  # until the end of the cycle: nothing comes free within it
+        return None
+
+    def _start(
+        self, bunch: Bunch, place: int, request: Request, placement: Placement, passed: Request | None = None
+    ) -> None:
+        state = self.state
+        state.drop_claim(request.id)
+        borrowed = bool(state.tree.queues) and state.usage.borrows(request.queue, placement.flavor, placement.gpus)
+        state.lines[request.queue].take(bunch, place)
+        state.start(request, placement, self.now_s, borrowed=borrowed)
+        self.starts.append(Start(request, placement, borrowed, None if passed is None else passed.id))
+
+    # -- promises -------------------------------------------------------------------------------------------------
+
+    def _check_promise(self) -> None:
+        """Forget a promise that something unforeseen made void, or whose time has come."""
+        promise = self.state.promise
+        if promise is not None and (promise.surprises != self.state.surprises or promise.at_s <= self.now_s):
+            self.state.promise = None
+            self.state.wake()
+
+    def _promise(self, request: Request) -> bool:
+        """Promise a start to the first job that cannot; whether there is a promise now."""
+        held = self.state.promise
+        if held is not None and held.request.id == request.id:
+            return True
+        found = find_promise(request, self.state, self.now_s)
+        if found is not None:
+            self.state.promise = found
+        return found is not None
+
+    def _outranked(self, request: Request, placement: Placement) -> None:
+        """A job before the promised one started: where that reaches beyond the promised time, promise again."""
+        promise = self.state.promise
+        if promise is None:
+            return
+        if request.id == promise.request.id:
+            self.state.promise = None
+        elif self._end_of(request) > promise.at_s:
+            self.state.promise, self._again = None, True
+
+    def _end_of(self, request: Request) -> float:
+        return _FOREVER if request.limit_s is None else self.now_s + request.limit_s
+
+    def _backfill(self, bunch: Bunch, request: Request, promise: Promise) -> None:
+        """Start a job behind the promised one if that keeps the promise; moves the bunch on."""
+        state, demand = self.state, request.demand
+        window = promise.at_s - self.now_s
+        if request.limit_s is not None and request.limit_s <= window:
+            placement = self._find(request)
+            if placement is None:
+                self._pass_over(bunch)
+            else:
+                self._start(bunch, bunch.tried, request, placement, promise.request)
+            return
+        placement = self._find_beside(request, promise)
+        if placement is not None:
+            self._start(bunch, bunch.tried, request, placement, promise.request)
+            if placement.flavor == promise.placement.flavor:
+                state.cluster.floors[placement.flavor].take_away(promise.left, placement, demand)
+                used, fixed = resources_of(demand, placement), not request.preemptible
+                promise.usage.add(request.queue, placement.flavor, placement.gpus, used, preemptible=not fixed)
+            return
+        if demand in self._hopeless:
+            self._pass_over(bunch)
+        else:
+            bunch.tried = bunch.next_within(bunch.tried + 1, window)
+
+    def _find_beside(self, request: Request, promise: Promise) -> Placement | None:
+        """Where a job can run past the promised time without taking what the promised job will need."""
+        state, demand = self.state, request.demand
+        closed = closing(state.windows, request, self.now_s) if state.windows else []
+        for flavor in state.flavors_of(request):
+            limit = gpus_allowed(request, flavor, state.usage, state.policy)
+            if limit < demand.least_gpus:
+                continue
+            floor = state.cluster.floors[flavor]
+            free = open_for(state.cluster, flavor, closed, floor.free) if closed else floor.free
+            if flavor == promise.placement.flavor:
+                limit = min(limit, gpus_allowed(request, flavor, promise.usage, state.policy))
+                if limit < demand.least_gpus:
+                    continue
+                free = np.minimum(free, promise.left)
+            found = floor.find_in(free, demand, limit)
+            if not isinstance(found, NoFit):
+                return found
+        return None
+
+    # -- preemption -----------------------------------------------------------------------------------------------
+
+    def _try_preemption(self, request: Request) -> None:
+        """Make others leave for a job, where the policy allows; what they leave is kept for it."""
+        state = self.state
+        if not state.policy.preemption.active or request.id in state.claims:
+            return
+        found = find_victims(request, state, self.now_s)
+        if found is None:
+            return
+        placement, victims = found
+        times = []
+        for victim in victims:
+            asked = state.running[victim].request.grace_s
+            state.leave(victim, self.now_s + (state.policy.preemption.grace_s if asked is None else asked))
+            times.append(state.running[victim].leaving_at_s or self.now_s)
+        state.keep(Claim(request, placement, victims, {}))
+        if victims:
+            self.preemptions.append(Preemption(request, victims, tuple(times), placement))
+
+    def _second_pass(self, claim: Claim) -> None:
+        """Start a job whose victims have left; else keep what has come free for it."""
+        state, request = self.state, claim.request
+        state.drop_claim(request.id)
+        placement = self._find(request)
+        if placement is not None:
+            line = state.lines[request.queue]
+            bunch = line.bunch_of(request)
+            self._start(bunch, bunch.place_of(request), request, placement)
+            self.starts[-1] = Start(request, placement, self.starts[-1].borrowed, after_preemption=True)
+        elif state.leaving:
+            state.keep(claim)
+        self._hopeless.clear()

@@ -1,0 +1,206 @@
+"""Who waits in a queue, in order: jobs that are equally hard to start stand together and are tried once for all."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from clusterwright.model.jobs import JobId
+from clusterwright.queueing.requests import Demand, Request
+
+#: Age in the order: queued first, then the shorter and smaller id (ids are numbers as text: 9 before 10).
+Age = tuple[float, int, JobId]
+#: What jobs of one bunch have in common: demand, priority, user (where it matters), preemptible, reservation.
+BunchKey = tuple[Demand, int, str, bool, str]
+#: Removed places at the front of a bunch before the list is rebuilt.
+_SLACK = 512
+
+
+def age_of(request: Request) -> Age:
+    """The place of a job among those of its priority."""
+    return (request.queued_at_s, len(request.id), request.id)
+
+
+class Bunch:
+    """Waiting jobs of one queue that differ in nothing but age and time limit.
+
+    Attributes:
+        tried: how many jobs at the front were found unable to start; the rest was not looked at.
+        least_limit_s: no job has a shorter time limit.
+    """
+
+    __slots__ = ("_ages", "_first", "_jobs", "demand", "least_limit_s", "priority", "tried", "user")
+
+    def __init__(self, demand: Demand, priority: int, user: str) -> None:
+        self.demand, self.priority, self.user = demand, priority, user
+        self.tried = 0
+        self.least_limit_s = float("inf")
+        self._ages: list[Age] = []
+        self._jobs: list[Request] = []
+        self._first = 0
+
+    def __len__(self) -> int:
+        return len(self._jobs) - self._first
+
+    def __iter__(self) -> Iterator[Request]:
+        return iter(self._jobs[self._first :])
+
+    def __getitem__(self, place: int) -> Request:
+        return self._jobs[self._first + place]
+
+    def age(self, place: int) -> Age:
+        """The age of the job at a place."""
+        return self._ages[self._first + place]
+
+    def add(self, request: Request) -> None:
+        """Put a job in its place."""
+        age = age_of(request)
+        if request.limit_s is not None and request.limit_s < self.least_limit_s:
+            self.least_limit_s = request.limit_s
+        if not self._ages or age > self._ages[-1]:
+            self._ages.append(age)
+            self._jobs.append(request)
+            return
+        at = bisect_left(self._ages, age, lo=self._first)
+        self._ages.insert(at, age)
+        self._jobs.insert(at, request)
+        self.tried = min(self.tried, at - self._first)
+
+    def place_of(self, request: Request) -> int:
+        """Where a job stands, 0 is the front."""
+        return self.before(age_of(request))
+
+    def before(self, age: Age) -> int:
+        """How many jobs are older."""
+        return bisect_left(self._ages, age, lo=self._first) - self._first
+
+    def remove(self, place: int) -> Request:
+        """Take a job out."""
+        at = self._first + place
+        request = self._jobs[at]
+        if place == 0:
+            self._first += 1
+            if self._first > _SLACK and self._first * 2 > len(self._jobs):
+                del self._ages[: self._first], self._jobs[: self._first]
+                self._first = 0
+        else:
+            del self._ages[at], self._jobs[at]
+        if self.tried > place:
+            self.tried -= 1
+        if not len(self):
+            self.least_limit_s = float("inf")
+        return request
+
+    def next_within(self, place: int, limit_s: float) -> int:
+        """The first place from `place` on whose job has a time limit of at most `limit_s`; the length if none."""
+        if limit_s < self.least_limit_s:
+            return len(self)
+        for at in range(self._first + place, len(self._jobs)):
+            limit = self._jobs[at].limit_s
+            if limit is not None and limit <= limit_s:
+                return at - self._first
+        if place == 0:
+            self.least_limit_s = min((j.limit_s for j in self if j.limit_s is not None), default=float("inf"))
+        return len(self)
+
+    def copy(self) -> Bunch:
+        """A bunch of its own with the same jobs."""
+        other = Bunch(self.demand, self.priority, self.user)
+        other.least_limit_s = self.least_limit_s
+        other._ages, other._jobs = self._ages[self._first :], self._jobs[self._first :]
+        return other
+
+
+class Line:
+    """The waiting jobs of one queue.
+
+    Args:
+        by_user: whether usage over time orders the users of the queue.
+
+    Attributes:
+        fresh: bunches with jobs that were not looked at since `seen`.
+        seen: the count of changes (`State.freed`) at which the bunches' `tried` hold.
+    """
+
+    __slots__ = ("_heads", "_number", "bunches", "by_user", "fresh", "queue", "seen")
+
+    def __init__(self, queue: str, *, by_user: bool = False) -> None:
+        self.queue, self.by_user = queue, by_user
+        self.bunches: dict[BunchKey, Bunch] = {}
+        self.fresh: dict[Bunch, None] = {}
+        self.seen = -1
+        self._heads: list[tuple[int, Age, int, Bunch]] = []
+        self._number = 0
+
+    def add(self, request: Request) -> None:
+        """Put a job in its place."""
+        key = self._key(request)
+        bunch = self.bunches.get(key)
+        if bunch is None:
+            bunch = self.bunches[key] = Bunch(request.demand, request.priority, key[2])
+        bunch.add(request)
+        self.fresh[bunch] = None
+        if bunch[0] is request:
+            self._head(bunch)
+
+    def bunch_of(self, request: Request) -> Bunch:
+        """Where a waiting job stands."""
+        return self.bunches[self._key(request)]
+
+    def take(self, bunch: Bunch, place: int) -> Request:
+        """Take a job out of its bunch; a bunch without jobs goes, too."""
+        request = bunch.remove(place)
+        if not len(bunch):
+            del self.bunches[self._key(request)]
+            self.fresh.pop(bunch, None)
+        elif not place:
+            self._head(bunch)
+        return request
+
+    def remove(self, request: Request) -> None:
+        """Take a job out."""
+        bunch = self.bunch_of(request)
+        self.take(bunch, bunch.place_of(request))
+
+    def head(self) -> Bunch | None:
+        """The bunch whose first job is the first of the queue, by priority and age; None when nobody waits."""
+        heads = self._heads
+        while heads:
+            priority, age, _, bunch = heads[0]
+            if len(bunch) and bunch.age(0) == age and -bunch.priority == priority:
+                return bunch
+            heapq.heappop(heads)
+        return None
+
+    def look_again(self, seen: int) -> None:
+        """Nothing that was found before holds any more."""
+        self.seen = seen
+        for bunch in self.bunches.values():
+            bunch.tried = 0
+        self.fresh = dict.fromkeys(self.bunches.values())
+
+    def position(self, request: Request) -> int:
+        """How many jobs of the queue come before this one by priority and age, plus one."""
+        age = age_of(request)
+        return 1 + sum(
+            len(b) if b.priority > request.priority else b.before(age)
+            for b in self.bunches.values()
+            if b.priority >= request.priority
+        )
+
+    def copy(self) -> Line:
+        """A line of its own with the same jobs."""
+        other = Line(self.queue, by_user=self.by_user)
+        other.bunches = {k: b.copy() for k, b in self.bunches.items()}
+        for bunch in other.bunches.values():
+            other._head(bunch)
+        return other
+
+    def _head(self, bunch: Bunch) -> None:
+        self._number += 1
+        heapq.heappush(self._heads, (-bunch.priority, bunch.age(0), self._number, bunch))
+
+    def _key(self, request: Request) -> BunchKey:
+        user = request.user if self.by_user else ""
+        return (request.demand, request.priority, user, request.preemptible, request.reservation)

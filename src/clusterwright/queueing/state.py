@@ -1,0 +1,319 @@
+"""Everything a decision depends on: capacity, quota in use, who waits, who runs, what was promised.
+
+The state is the whole memory of the queue. Whoever owns it tells it what happened (a job came, ended, saved its work;
+a node went down); `cycling.run_cycle` decides and writes its decisions into it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from clusterwright.lib.errors import InvalidInput
+from clusterwright.model.jobs import JobId
+from clusterwright.queueing.clusters import Cluster, NodeInfo
+from clusterwright.queueing.domains import Ints
+from clusterwright.queueing.fairness import DecayedUsage
+from clusterwright.queueing.lines import Line
+from clusterwright.queueing.policies import Policy
+from clusterwright.queueing.quotas import QueueTree
+from clusterwright.queueing.requests import Demand, Holding, Placement, Request, Shape, resources_of
+from clusterwright.queueing.usages import Usage
+from clusterwright.queueing.windows import Window
+
+
+@dataclass(slots=True)
+class Promise:
+    """When the first job that cannot start will, if every running job runs to its limit.
+
+    Args:
+        at_s: the promised start.
+        placement: where, at that time.
+        left: (nodes,) int32 GPUs that are free at `at_s` on the flavor once the promised job has its own.
+        usage: the quota in use at that time, the promised job included.
+        surprises: `State.surprises` when it was made; a later count makes it void.
+        basis: the last job whose end it waits for, None when it waits for none.
+    """
+
+    request: Request
+    at_s: float
+    placement: Placement
+    left: Ints
+    usage: Usage
+    surprises: int
+    basis: JobId | None = None
+
+
+@dataclass(slots=True)
+class Claim:
+    """GPUs kept for a job whose victims are leaving.
+
+    Args:
+        kept: GPUs by node index that are held for it already.
+    """
+
+    request: Request
+    placement: Placement
+    victims: tuple[JobId, ...]
+    kept: dict[int, int]
+
+
+class State:
+    """The queue's memory.
+
+    Args:
+        nodes: with their capacity; usage comes from `start`.
+        levels: names of the topology levels above a node, widest first.
+        tree: quotas; the empty tree sets none.
+        windows: reservations and maintenance.
+
+    Attributes:
+        freed: counts the changes after which something that could not start might.
+        surprises: counts the changes that were not foreseen when a promise was made.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[NodeInfo],
+        *,
+        levels: Sequence[str] = (),
+        tree: QueueTree | None = None,
+        policy: Policy | None = None,
+        windows: Iterable[Window] = (),
+    ) -> None:
+        self.policy = policy or Policy()
+        self.tree = tree or QueueTree()
+        self.cluster = Cluster(nodes, levels, self.policy)
+        self.usage = Usage(self.tree, self.policy, self.cluster.flavors)
+        self.windows = list(windows)
+        self.waiting: dict[JobId, Request] = {}
+        self.apart: dict[JobId, Request] = {}
+        self.lines: dict[str, Line] = {}
+        self.running: dict[JobId, Holding] = {}
+        self.claims: dict[JobId, Claim] = {}
+        self.leaving: set[JobId] = set()
+        self.promise: Promise | None = None
+        self.woken: set[str] = set()
+        self.freed = self.surprises = 0
+        self.priorities: dict[str, Counter[int]] = {f: Counter() for f in self.cluster.flavors}
+        half_life = self.policy.fair.half_life_s
+        self.decayed = None if half_life is None else DecayedUsage(half_life, self.policy.weights)
+        self._sleeping: list[tuple[float, int, JobId]] = []
+        self._ends: dict[str, list[tuple[float, int, JobId]]] = {f: [] for f in self.cluster.flavors}
+        self._end_of: dict[JobId, tuple[float, int, JobId]] = {}
+        self._count = 0
+
+    # -- what happened ------------------------------------------------------------------------------------------
+
+    def submit(self, request: Request) -> None:
+        """A job came, or came back.
+
+        Raises:
+            InvalidInput: when a job of this id waits or runs already.
+        """
+        if request.id in self.waiting or request.id in self.running:
+            raise InvalidInput(f"job {request.id} is in the queue already")
+        self.waiting[request.id] = request
+        if request.hold or request.gates or not self._takes_jobs(request.queue):
+            self.apart[request.id] = request
+        elif request.not_before_s > request.queued_at_s:
+            self.apart[request.id] = request
+            self._count += 1
+            heapq.heappush(self._sleeping, (request.not_before_s, self._count, request.id))
+        else:
+            self._line_up(request)
+
+    def withdraw(self, job: JobId) -> Request:
+        """A waiting job is taken out of the queue."""
+        request = self.waiting.pop(job)
+        self.drop_claim(job)
+        if self.apart.pop(job, None) is None:
+            line = self.lines[request.queue]
+            line.remove(request)
+            self.woken.add(request.queue)
+        if self.promise is not None and self.promise.request.id == job:
+            self.promise = None
+            self.wake()
+        return request
+
+    def change(self, request: Request) -> None:
+        """A waiting job is not what it was: held, released, of another priority."""
+        self.withdraw(request.id)
+        self.submit(request)
+
+    def start(self, request: Request, placement: Placement, now_s: float, *, borrowed: bool = False) -> Holding:
+        """A job holds GPUs from now on; it no longer waits."""
+        self.waiting.pop(request.id, None)
+        return self.hold(Holding(request, placement, now_s, now_s, borrowed))
+
+    def hold(self, holding: Holding) -> Holding:
+        """A job holds GPUs, since whenever it says."""
+        request, placement = holding.request, holding.placement
+        self.cluster.take(placement, request.demand)
+        used = resources_of(request.demand, placement)
+        self.usage.add(request.queue, placement.flavor, placement.gpus, used, preemptible=request.preemptible)
+        self.running[request.id] = holding
+        self.priorities[placement.flavor][request.priority] += 1
+        self._expect(holding)
+        if self.decayed is not None:
+            self.decayed.begin(self._share_key(request), placement.gpus, holding.started_at_s)
+        return holding
+
+    def release(self, job: JobId, now_s: float) -> Holding:
+        """A job gave its GPUs back."""
+        holding = self.running.pop(job)
+        request, placement = holding.request, holding.placement
+        expected = self._forget(holding)
+        if expected is None or expected > now_s:
+            self.surprises += 1
+        self.cluster.give(placement, request.demand)
+        used = resources_of(request.demand, placement)
+        self.usage.remove(request.queue, placement.flavor, placement.gpus, used, preemptible=request.preemptible)
+        self.priorities[placement.flavor][request.priority] -= 1
+        self.leaving.discard(job)
+        if self.decayed is not None:
+            self.decayed.end(self._share_key(request), placement.gpus, now_s)
+        self.wake()
+        return holding
+
+    def saved(self, job: JobId, at_s: float) -> None:
+        """A job wrote a checkpoint: what it did before is not lost when it is preempted."""
+        self.running[job].saved_at_s = at_s
+
+    def leave(self, job: JobId, at_s: float) -> None:
+        """A job was told to leave and gives its GPUs back at `at_s` at the latest."""
+        holding = self.running[job]
+        self._forget(holding)
+        ends = holding.ends_by_s
+        holding.leaving_at_s = at_s if ends is None else min(at_s, ends)
+        self._expect(holding)
+        self.leaving.add(job)
+        self.surprises += 1
+
+    def set_usable(self, node: str, usable: bool) -> None:
+        """A node takes jobs from now on, or no longer (down, draining, in repair, spare)."""
+        for floor in self.cluster.floors.values():
+            index = floor.index.get(node)
+            if index is not None:
+                floor.set_usable(index, usable)
+        self.surprises += 1
+        if usable:
+            self.wake()
+
+    # -- what the cycle asks ------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Something may have become possible: every line is looked at in the next cycle."""
+        self.freed += 1
+        self.woken.update(q for q, line in self.lines.items() if line.bunches)
+
+    def wake_due(self, now_s: float) -> None:
+        """Jobs whose earliest start is reached join their line."""
+        while self._sleeping and self._sleeping[0][0] <= now_s:
+            _, _, job = heapq.heappop(self._sleeping)
+            request = self.apart.get(job)
+            if request is not None and not request.hold and not request.gates and request.not_before_s <= now_s:
+                del self.apart[job]
+                self._line_up(request)
+
+    def next_wake_s(self) -> float | None:
+        """When the next job reaches its earliest start, None when none waits for that."""
+        return self._sleeping[0][0] if self._sleeping else None
+
+    def releases(self, flavor: str) -> list[tuple[float, int, JobId]]:
+        """(time, number, job) of every known end on a flavor, soonest first; jobs without a limit have none."""
+        return self._ends[flavor]
+
+    def flavors_of(self, request: Request) -> tuple[str, ...]:
+        """The flavors to try, in order."""
+        return request.demand.flavors or self.cluster.flavors
+
+    def usage_over_time(self, request: Request, now_s: float) -> float:
+        """Decayed usage that orders jobs of equal priority, in GPU-seconds; 0 where the policy has none."""
+        if self.decayed is None:
+            return 0.0
+        return self.decayed.value(self._share_key(request), now_s)
+
+    def keep(self, claim: Claim) -> None:
+        """Keep for a job what its placement needs of the GPUs that are free now, and the quota of all of it."""
+        placement, demand = claim.placement, claim.request.demand
+        floor = self.cluster.floors[placement.flavor]
+        wanted = floor.effect(placement, demand).gpus
+        claim.kept = {n: min(g, int(floor.free[n])) for n, g in wanted.items() if floor.usable[n] and floor.free[n]}
+        if claim.kept:
+            self.cluster.take(*kept_of(claim))
+        used = resources_of(demand, placement)
+        fixed = not claim.request.preemptible
+        self.usage.add(claim.request.queue, placement.flavor, placement.gpus, used, preemptible=not fixed)
+        self.claims[claim.request.id] = claim
+
+    def drop_claim(self, job: JobId) -> Claim | None:
+        """What is kept for a job is free again."""
+        claim = self.claims.pop(job, None)
+        if claim is None:
+            return None
+        if claim.kept:
+            self.cluster.give(*kept_of(claim))
+        request, placement = claim.request, claim.placement
+        used = resources_of(request.demand, placement)
+        self.usage.remove(request.queue, placement.flavor, placement.gpus, used, preemptible=request.preemptible)
+        return claim
+
+    def fork(self) -> State:
+        """A state of its own that starts as a copy of this one; requests are shared, nobody changes them."""
+        other = State.__new__(State)
+        other.policy, other.tree, other.windows = self.policy, self.tree, list(self.windows)
+        other.cluster, other.usage = self.cluster.fork(), self.usage.fork()
+        other.waiting, other.apart = dict(self.waiting), dict(self.apart)
+        other.lines = {q: line.copy() for q, line in self.lines.items()}
+        other.running = {j: replace(h) for j, h in self.running.items()}
+        other.claims = {j: replace(c, kept=dict(c.kept)) for j, c in self.claims.items()}
+        other.leaving = set(self.leaving)
+        other.promise, other.woken = None, set(self.woken)
+        other.freed, other.surprises = self.freed, self.surprises + 1
+        other.priorities = {f: Counter(c) for f, c in self.priorities.items()}
+        other.decayed = None if self.decayed is None else self.decayed.fork()
+        other._sleeping, other._count = list(self._sleeping), self._count
+        other._ends = {f: list(e) for f, e in self._ends.items()}
+        other._end_of = dict(self._end_of)
+        return other
+
+    def _takes_jobs(self, queue: str) -> bool:
+        return not self.tree.queues or queue in self.tree.leaves
+
+    def _line_up(self, request: Request) -> None:
+        line = self.lines.get(request.queue)
+        if line is None:
+            line = self.lines[request.queue] = Line(request.queue, by_user=self.policy.fair.by_user)
+        line.add(request)
+        self.woken.add(request.queue)
+
+    def _expect(self, holding: Holding) -> None:
+        ends = holding.ends_by_s
+        if ends is not None:
+            self._count += 1
+            entry = (ends, self._count, holding.request.id)
+            self._end_of[holding.request.id] = entry
+            insort(self._ends[holding.placement.flavor], entry)
+
+    def _forget(self, holding: Holding) -> float | None:
+        entry = self._end_of.pop(holding.request.id, None)
+        if entry is None:
+            return None
+        ends = self._ends[holding.placement.flavor]
+        del ends[bisect_left(ends, entry)]
+        return entry[0]
+
+    def _share_key(self, request: Request) -> str:
+        """Whose usage over time a job counts for."""
+        return f"{request.queue}/{request.user}" if self.policy.fair.by_user else request.queue
+
+
+def kept_of(claim: Claim) -> tuple[Placement, Demand]:
+    """What a claim keeps, as a placement of single GPUs."""
+    runs = tuple((0, node, gpus) for node, gpus in claim.kept.items())
+    total = sum(claim.kept.values())
+    return Placement(claim.placement.flavor, runs, total), Demand((Shape(total, 1),))

@@ -1,0 +1,92 @@
+"""Whose turn it is among the jobs of one queue."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Protocol
+
+from clusterwright.queueing.lines import Age, Bunch, Line
+
+if TYPE_CHECKING:
+    from clusterwright.queueing.requests import Request
+    from clusterwright.queueing.state import State
+
+
+class Turn(Protocol):
+    """The jobs of one queue that a cycle has not looked at, in the queue's order.
+
+    Attributes:
+        looked: how many jobs of the queue were looked at behind a promise.
+    """
+
+    line: Line
+    looked: int
+
+    def next(self) -> tuple[Bunch, Request] | None:
+        """The bunch and the job whose turn it is, None when no more is to be looked at."""
+
+    def advance(self) -> None:
+        """The bunch whose turn it was moved on."""
+
+
+def turn_of(line: Line, state: State, now_s: float, *, head_only: bool) -> Turn:
+    """The turn of a queue; `head_only` where nothing passes a first job that cannot start."""
+    if line.seen != state.freed:
+        line.look_again(state.freed)
+    return _HeadTurn(line) if head_only and not line.by_user else _LineTurn(line, state, now_s, head_only=head_only)
+
+
+class _HeadTurn:
+    """One job at a time, the first of the queue; none once that was found unable to start."""
+
+    __slots__ = ("line", "looked")
+
+    def __init__(self, line: Line) -> None:
+        self.line, self.looked = line, 0
+
+    def next(self) -> tuple[Bunch, Request] | None:
+        bunch = self.line.head()
+        return None if bunch is None or bunch.tried else (bunch, bunch[0])
+
+    def advance(self) -> None:
+        pass
+
+
+class _LineTurn:
+    """All jobs that were not looked at since the last change, by priority, usage over time and age."""
+
+    __slots__ = ("_heap", "line", "looked")
+
+    def __init__(self, line: Line, state: State, now_s: float, *, head_only: bool) -> None:
+        self.line, self.looked = line, 0
+        self._heap: list[tuple[int, float, Age, int, Bunch]] = []
+
+        def usage(bunch: Bunch) -> float:
+            return state.usage_over_time(bunch[0], now_s) if line.by_user else 0.0
+
+        for number, bunch in enumerate(line.fresh):
+            if bunch.tried < len(bunch):
+                self._heap.append((-bunch.priority, usage(bunch), bunch.age(bunch.tried), number, bunch))
+        heapq.heapify(self._heap)
+        if head_only and self._heap:
+            first = min((-b.priority, usage(b), b.age(0)) for b in line.bunches.values())
+            if self._heap[0][:3] != first:
+                self._heap = []
+        line.fresh = {}
+
+    def next(self) -> tuple[Bunch, Request] | None:
+        while self._heap:
+            bunch = self._heap[0][4]
+            if bunch.tried < len(bunch):
+                return bunch, bunch[bunch.tried]
+            heapq.heappop(self._heap)
+        return None
+
+    def advance(self) -> None:
+        if not self._heap:
+            return
+        priority, usage, _, number, bunch = self._heap[0]
+        if bunch.tried < len(bunch):
+            heapq.heapreplace(self._heap, (priority, usage, bunch.age(bunch.tried), number, bunch))
+        else:
+            heapq.heappop(self._heap)
