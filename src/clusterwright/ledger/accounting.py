@@ -28,8 +28,8 @@ class Unbalanced(ArithmeticError):
 
 
 @dataclass(slots=True)
-class _Count:
-    """GPUs in one entry from an instant on."""
+class _Out:
+    """GPUs of one entry that are out of use since an instant."""
 
     gpus: int
     since_ms: int
@@ -37,16 +37,20 @@ class _Count:
 
 @dataclass(slots=True)
 class _Flavor:
-    """What is known of one flavor now, and what it has added up to."""
+    """What is known of one flavor since `at_ms`, and what it has added up to.
 
-    installed: _Count
-    free: _Count
+    `free_gpu_ms` is that of the blocker of now; those of earlier ones are in `sums`.
+    """
+
     at_ms: int
-    held_gpus: int = 0
-    out_gpus: int = 0
-    free_entry: Entry = _FREE
-    out: dict[Entry, _Count] = field(default_factory=dict)
+    installed: int = 0
+    free: int = 0
+    held: int = 0
+    out_of_use: int = 0
+    blocker: str = ""
+    out: dict[Entry, _Out] = field(default_factory=dict)
     installed_gpu_ms: int = 0
+    free_gpu_ms: int = 0
     sums: dict[Entry, int] = field(default_factory=dict)
 
 
@@ -62,30 +66,25 @@ class Ledger:
         self._since_ms, self._until_ms = to_ms(since_s), _NEVER if until_s is None else to_ms(until_s)
         self._flavors: dict[str, _Flavor] = {}
         self._sums: dict[Account, list[int]] = {}
-        self._demands = {"": _FREE}
 
     def install(self, at_s: float, flavor: str, gpus: int) -> None:
         """`gpus` are installed in all from now on; the same instant says whether what is new is free or out."""
         at_ms = to_ms(at_s)
         side = self._flavors.get(flavor)
         if side is None:
-            side = self._flavors[flavor] = _Flavor(_Count(0, at_ms), _Count(0, at_ms), at_ms)
+            side = self._flavors[flavor] = _Flavor(at_ms)
         self._go_on(flavor, side, at_ms)
-        self._count(side, side.installed, None, at_ms)
-        side.installed.gpus = gpus
+        side.installed = gpus
 
     def free(self, at_s: float, flavor: str, gpus: int, blocker: str = "") -> None:
         """`gpus` could be given to a job now; `blocker` is why the head does not get them, "" when nobody waits."""
-        at_ms, side = to_ms(at_s), self._flavors[flavor]
+        at_ms, side = round(at_s * 1000), self._flavors[flavor]  # to_ms, in line for its speed
         if at_ms != side.at_ms:
             self._go_on(flavor, side, at_ms)
-        free = side.free
-        if gpus == free.gpus and blocker == side.free_entry.why:
-            return
-        self._count(side, free, side.free_entry, at_ms)
-        free.gpus = gpus
-        if blocker != side.free_entry.why:
-            side.free_entry = self._demanded(blocker)
+        if blocker != side.blocker:
+            _settle_free(side)
+            side.blocker = blocker
+        side.free = gpus
 
     def put_out(self, at_s: float, flavor: str, line: Line, gpus: int, why: str = "") -> None:
         """`gpus` more that nobody holds are reserved, drained, unhealthy or unknown; negative takes them back."""
@@ -94,19 +93,19 @@ class Ledger:
         at_ms, side, entry = to_ms(at_s), self._flavors[flavor], Entry(line, why)
         if at_ms != side.at_ms:
             self._go_on(flavor, side, at_ms)
-        count = side.out.get(entry)
-        if count is None:
-            count = side.out[entry] = _Count(0, at_ms)
-        self._count(side, count, entry, at_ms)
-        count.gpus += gpus
-        side.out_gpus += gpus
+        out = side.out.get(entry)
+        if out is None:
+            out = side.out[entry] = _Out(0, at_ms)
+        self._settle_out(side, entry, out, at_ms)
+        out.gpus += gpus
+        side.out_of_use += gpus
 
     def admit(self, at_s: float, flavor: str, gpus: int) -> None:
         """An attempt holds `gpus` from now on."""
-        at_ms, side = to_ms(at_s), self._flavors[flavor]
+        at_ms, side = round(at_s * 1000), self._flavors[flavor]
         if at_ms != side.at_ms:
             self._go_on(flavor, side, at_ms)
-        side.held_gpus += gpus
+        side.held += gpus
 
     def charge(self, account: Account, record: AttemptRecord) -> None:
         """An attempt ended: it gives its GPUs back at its end and is divided into lines.
@@ -114,10 +113,10 @@ class Ledger:
         Raises:
             ValueError: when its facts contradict each other; Unbalanced when time went on without balance before.
         """
-        at_ms, side = to_ms(record.ended_s), self._flavors[account.flavor]
+        at_ms, side = round(record.ended_s * 1000), self._flavors[account.flavor]
         if at_ms != side.at_ms:
             self._go_on(account.flavor, side, at_ms)
-        side.held_gpus -= record.gpus
+        side.held -= record.gpus
         sums = self._sums.get(account)
         if sums is None:
             sums = self._sums[account] = [0] * len(ENTRIES)
@@ -145,13 +144,12 @@ class Ledger:
         for account, sums in self._sums.items():
             amounts |= {(account, entry): gpu_ms for entry, gpu_ms in zip(ENTRIES, sums, strict=True) if gpu_ms}
         for flavor, side in self._flavors.items():
-            if side.held_gpus:
-                raise Unbalanced(f"{flavor}: attempts that hold {side.held_gpus} GPUs at {at_s} s were not charged")
+            if side.held:
+                raise Unbalanced(f"{flavor}: attempts that hold {side.held} GPUs at {at_s} s were not charged")
             self._go_on(flavor, side, at_ms)
-            self._count(side, side.installed, None, at_ms)
-            self._count(side, side.free, side.free_entry, at_ms)
-            for entry, count in side.out.items():
-                self._count(side, count, entry, at_ms)
+            _settle_free(side)
+            for entry, out in side.out.items():
+                self._settle_out(side, entry, out, at_ms)
             own = Account(flavor)
             for entry, gpu_ms in side.sums.items():
                 if gpu_ms:
@@ -160,47 +158,47 @@ class Ledger:
         _check(lines, at_s)
         return lines
 
-    def _demanded(self, blocker: str) -> Entry:
-        entry = self._demands.get(blocker)
-        if entry is None:
-            entry = self._demands[blocker] = Entry(Line.FREE_WITH_DEMAND, blocker)
-        return entry
-
     def _go_on(self, flavor: str, side: _Flavor, at_ms: int) -> None:
         """Leave the instant of the last change, which must balance."""
-        if at_ms < side.at_ms:
-            raise ValueError(f"{flavor}: time goes back from {side.at_ms / 1000} s to {at_ms / 1000} s")
-        if at_ms > side.at_ms and side.free.gpus + side.held_gpus + side.out_gpus != side.installed.gpus:
+        low_ms = side.at_ms
+        if at_ms <= low_ms:
+            if at_ms < low_ms:
+                raise ValueError(f"{flavor}: time goes back from {low_ms / 1000} s to {at_ms / 1000} s")
+            return
+        if side.free + side.held + side.out_of_use != side.installed:
             raise Unbalanced(
-                f"{flavor}: from {side.at_ms / 1000} s on {side.installed.gpus} GPUs are installed, but "
-                f"{side.free.gpus} are free, {side.held_gpus} held and {side.out_gpus} out of use"
+                f"{flavor}: from {low_ms / 1000} s on {side.installed} GPUs are installed, but {side.free} are free, "
+                f"{side.held} held and {side.out_of_use} out of use"
             )
         side.at_ms = at_ms
+        span_ms = min(at_ms, self._until_ms) - max(low_ms, self._since_ms)
+        if span_ms > 0:
+            side.installed_gpu_ms += side.installed * span_ms
+            side.free_gpu_ms += side.free * span_ms
 
-    def _count(self, side: _Flavor, count: _Count, entry: Entry | None, at_ms: int) -> None:
-        """Add what a count was since it last changed; None counts as installed."""
-        since_ms = max(count.since_ms, self._since_ms)
-        until_ms = min(at_ms, self._until_ms)
-        count.since_ms = at_ms
-        if count.gpus and since_ms < until_ms:
-            gpu_ms = count.gpus * (until_ms - since_ms)
-            if entry is None:
-                side.installed_gpu_ms += gpu_ms
-            else:
-                side.sums[entry] = side.sums.get(entry, 0) + gpu_ms
+    def _settle_out(self, side: _Flavor, entry: Entry, out: _Out, at_ms: int) -> None:
+        span_ms = min(at_ms, self._until_ms) - max(out.since_ms, self._since_ms)
+        out.since_ms = at_ms
+        if span_ms > 0:
+            side.sums[entry] = side.sums.get(entry, 0) + out.gpus * span_ms
+
+
+def _settle_free(side: _Flavor) -> None:
+    entry = Entry(Line.FREE_WITH_DEMAND, side.blocker) if side.blocker else _FREE
+    side.sums[entry] = side.sums.get(entry, 0) + side.free_gpu_ms
+    side.free_gpu_ms = 0
 
 
 def _copy(side: _Flavor) -> _Flavor:
-    return replace(
-        side,
-        installed=replace(side.installed),
-        free=replace(side.free),
-        out={entry: replace(count) for entry, count in side.out.items()},
-        sums=dict(side.sums),
-    )
+    out = {entry: replace(out) for entry, out in side.out.items()}
+    return replace(side, out=out, sums=dict(side.sums))
 
 
 def _check(lines: Lines, at_s: float) -> None:
+    for (account, entry), gpu_ms in lines.amounts.items():
+        if gpu_ms < 0:
+            name = f"'{entry.line}' ({entry.why})" if entry.why else f"'{entry.line}'"
+            raise Unbalanced(f"{account.flavor}: {name} comes to {gpu_ms} GPU-ms until {at_s} s")
     found = lines.by("flavor")
     for flavor, installed in lines.installed_gpu_ms.items():
         difference = installed - found.get((flavor,), 0)

@@ -129,6 +129,14 @@ def test_what_happens_before_counting_begins_is_followed_but_not_counted() -> No
     }
 
 
+def test_a_line_below_zero_is_an_error_even_where_the_sum_is_right() -> None:
+    made = ledger()
+    made.put_out(5.0, "h100", Line.RESERVED, -4)
+    made.free(5.0, "h100", 20)
+    with pytest.raises(Unbalanced, match="h100: 'reserved' comes to -20000 GPU-ms"):
+        made.close(10.0)
+
+
 def test_time_does_not_go_back() -> None:
     made = ledger()
     made.free(5.0, "h100", 16, "ORDER")
