@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.queueing.floors import Floor, NodeInfo
 from clusterwright.queueing.gangs import NoFit, complaint
 from clusterwright.queueing.policies import Policy
+from clusterwright.queueing.replacing import replace_nodes
 from clusterwright.queueing.requests import Demand, Placement
+from clusterwright.queueing.shortfalls import BestDomain, Moves, best_domain, largest, moves
 
 __all__ = ["Cluster", "Floor", "NoFit", "NodeInfo"]
 
@@ -57,6 +59,27 @@ class Cluster:
         """What is wrong with the demand's topology wish here, "" when nothing is; `find` says MISCONFIGURED then."""
         floor = self.floors.get(flavor)
         return "" if floor is None else complaint(floor.layout, demand)
+
+    def best_domain(self, demand: Demand, flavor: str) -> BestDomain | None:
+        """The domain that comes closest to holding the smallest gang now."""
+        floor = self.floors.get(flavor)
+        return None if floor is None else best_domain(floor, demand)
+
+    def largest(self, demand: Demand, flavor: str) -> tuple[int, ...]:
+        """By group, how many of its tasks all nodes would hold for it alone, up and empty, at most its count."""
+        floor = self.floors.get(flavor)
+        return (0,) * len(demand.groups) if floor is None else largest(floor, demand)
+
+    def moves(self, demand: Demand, flavor: str) -> Moves | None:
+        """What must at least leave so that the smallest gang fits; None where that would not do."""
+        floor = self.floors.get(flavor)
+        return None if floor is None else moves(floor, demand)
+
+    def replace(
+        self, placement: Placement, demand: Demand, lost: Collection[int], spares: Collection[int] | None = None
+    ) -> Placement | NoFit:
+        """A held placement with the tasks of lost nodes on others (`replacing.replace_nodes`); takes nothing."""
+        return replace_nodes(self.floors[placement.flavor], placement, demand, lost, spares)
 
     def fork(self) -> Cluster:
         """A copy for trying things out."""

@@ -53,6 +53,7 @@ class Floor:
         free: `(nodes,) int32`, GPUs no job holds, of unusable nodes too; to be read only.
         usable: `(nodes,) bool`, to be read only.
         resources, spare: by further resource, `(nodes,) int64` in thousandths, all of it and what is free.
+        closed: `(nodes,) bool`, nodes of exclusive domains that are held.
         version: grows when capacity is given back or a node becomes usable; what did not fit still does not until then.
     """
 
@@ -73,7 +74,7 @@ class Floor:
         self.usable = np.array([n.usable for n in nodes], dtype=np.bool_)
         self.spare = {name: total.copy() for name, total in self.resources.items()}
         self._bare_tasks = np.zeros(len(nodes), dtype=np.int64)
-        self._closed = np.zeros(len(nodes), dtype=np.bool_)
+        self.closed = np.zeros(len(nodes), dtype=np.bool_)
         self._shelves = Shelves(self.total, emptiest=policy.packing is Packing.EMPTIEST)
         self.free = self._shelves.free
         self._totals: list[int] = self.total.tolist()
@@ -87,7 +88,7 @@ class Floor:
         """A copy that shares only what never changes."""
         twin = object.__new__(Floor)
         twin.__dict__.update(self.__dict__)
-        twin.usable, twin._bare_tasks, twin._closed = self.usable.copy(), self._bare_tasks.copy(), self._closed.copy()
+        twin.usable, twin._bare_tasks, twin.closed = self.usable.copy(), self._bare_tasks.copy(), self.closed.copy()
         twin.spare = {name: spare.copy() for name, spare in self.spare.items()}
         twin._shelves = self._shelves.fork()
         twin.free = twin._shelves.free
@@ -164,6 +165,10 @@ class Floor:
             free = free.copy()
             free[gone] = -1
         return Space(self.layout, free, spare, empty, self.packing)
+
+    def empty(self, free: Ints) -> Flags:
+        """`(nodes,) bool`: nodes without any job when this is free."""
+        return np.asarray((free == self.total) & (self._bare_tasks == 0))
 
     def take(self, placement: Placement, demand: Demand) -> None:
         """Hold what a placement says.
@@ -242,10 +247,10 @@ class Floor:
     def _find(self, free: Ints, spare: Mapping[str, Ints], demand: Demand, at_most: float) -> Placement | NoFit:
         empty: Flags | None = None
         if demand.topology is not None and demand.topology.exclusive:
-            empty = (free == self.total) & (self._bare_tasks == 0)
+            empty = self.empty(free)
         usable = self.usable
-        if self._closed.any():
-            usable = usable & ~(self._closed & (free == 0))
+        if self.closed.any():
+            usable = usable & ~(self.closed & (free == 0))
         if not usable.all():
             free = np.where(usable, free, -1)
         found = fit(self.space(free, spare, demand.exclude | demand.avoid, empty), demand, at_most)
@@ -283,7 +288,7 @@ class Floor:
         for node, tasks in effect.bare_tasks.items():
             self._bare_tasks[node] += sign * tasks
         if effect.domain:
-            self._closed[list(effect.domain)] = sign > 0
+            self.closed[list(effect.domain)] = sign > 0
 
 
 def _resources(nodes: Sequence[NodeInfo]) -> dict[str, Ints]:

@@ -144,17 +144,22 @@ def pick(space: Space, depth: int, domains: Ints) -> int:
     return int(domains[free.argmax() if turned else free.argmin()])
 
 
-def most(space: Space, slots: Ints, scope: Scope) -> int:
-    """The largest number of tasks that one domain within the scope holds, in whole slices."""
-    layout, nodes = space.layout, len(space.layout.levels) + 1
-    units, per_unit = slots, 1
-    for depth in range(nodes, scope.widest - 1, -1):
-        if depth < nodes:
+def held_by_domain(space: Space, slots: Ints, scope: Scope) -> Ints:
+    """`(domains,)`: tasks that each domain of the scope's widest level holds, in whole slices."""
+    layout, units, per_unit = space.layout, slots, 1
+    for depth in range(len(layout.levels) + 1, scope.widest - 1, -1):
+        if depth <= len(layout.levels):
             units = layout.widen(depth, units)
         if depth == scope.slice_depth:
             units, per_unit = units // scope.slice_tasks, scope.slice_tasks
-    found = int(units[allowed(space, scope.widest, units > 0, scope)].max(initial=0)) * per_unit
-    return found - found % scope.slice_tasks
+    held = units * per_unit
+    return held - held % scope.slice_tasks
+
+
+def most(space: Space, slots: Ints, scope: Scope) -> int:
+    """The largest number of tasks that one domain within the scope holds, in whole slices."""
+    held = held_by_domain(space, slots, scope)
+    return int(held[allowed(space, scope.widest, held > 0, scope)].max(initial=0))
 
 
 def fill(space: Space, slots: Ints, count: int, scope: Scope, spot: tuple[int, int]) -> tuple[Ints, Ints]:

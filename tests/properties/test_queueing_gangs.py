@@ -1,0 +1,232 @@
+"""What holds for every placement, whatever the cluster, the gang and the topology it wants."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterwright.queueing import placing
+from clusterwright.queueing.clusters import Cluster, Floor, NodeInfo
+from clusterwright.queueing.gangs import NoFit
+from clusterwright.queueing.policies import NodeTie, Packing, Policy
+from clusterwright.queueing.requests import Demand, Placement, Shape, TopologyWish
+
+LEVELS = ("block", "rack")
+NAMES = [f"n{i}" for i in range(7)]
+
+
+@st.composite
+def node_lists(draw: st.DrawFn) -> list[NodeInfo]:
+    found = []
+    for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=7, unique=True)):
+        block = draw(st.integers(0, 1))
+        path = (f"b{block}", f"b{block}r{draw(st.integers(0, 1))}")[: draw(st.sampled_from([2, 2, 2, 1, 0]))]
+        resources = (("cpu", draw(st.sampled_from([0.0, 4.0, 8.5]))),) if draw(st.booleans()) else ()
+        found.append(NodeInfo(name, "h100", draw(st.integers(0, 8)), path, draw(st.integers(0, 9)) > 0, resources))
+    return found
+
+
+@st.composite
+def shapes(draw: st.DrawFn, name: str = "x", *, most: int = 4) -> Shape:
+    count = draw(st.integers(1, most))
+    least = draw(st.none() | st.integers(1, count))
+    needs = (("cpu", draw(st.sampled_from([0.1, 1.0, 2.5]))),) if draw(st.integers(0, 4)) == 0 else ()
+    return Shape(count, draw(st.integers(0, 8)), name, least, draw(st.booleans()), needs)
+
+
+@st.composite
+def wishes(draw: st.DrawFn) -> TopologyWish:
+    level = draw(st.sampled_from(["", "block", "rack", "node"]))
+    inner = {"": ["block", "rack", "node"], "block": ["block", "rack", "node"], "rack": ["rack", "node"]}
+    slices = draw(st.sampled_from([0, 0, 1, 2]))
+    at = draw(st.sampled_from(inner.get(level, ["node"]))) if slices else ""
+    return TopologyWish(level, draw(st.booleans()), slices, at, bool(level) and draw(st.booleans()))
+
+
+@st.composite
+def demands(draw: st.DrawFn, *, topology: bool = True) -> Demand:
+    groups = tuple(draw(shapes(name)) for name in ("x", "y")[: draw(st.integers(1, 2))])
+    wish = draw(st.none() | wishes()) if topology else None
+    if wish is not None and wish.slice_tasks:
+        groups = tuple(replace(g, count=g.count * wish.slice_tasks) for g in groups)
+    exclude = draw(st.frozensets(st.sampled_from(NAMES), max_size=2))
+    avoid = draw(st.frozensets(st.sampled_from(NAMES), max_size=2))
+    return Demand(groups, (), wish, exclude, avoid)
+
+
+policies = st.builds(Policy, node_tie=st.sampled_from(NodeTie), packing=st.sampled_from(Packing))
+
+
+def make(nodes: list[NodeInfo], policy: Policy | None = None) -> Floor:
+    return Cluster(nodes, LEVELS, policy).floors["h100"]
+
+
+@st.composite
+def floors(draw: st.DrawFn) -> tuple[Floor, list[tuple[Placement, Demand]]]:
+    """A floor after some jobs came and went, with those that are still there."""
+    floor = make(draw(node_lists()), draw(policies))
+    held = list[tuple[Placement, Demand]]()
+    for _ in range(draw(st.integers(0, 6))):
+        if held and draw(st.integers(0, 3)) == 0:
+            floor.give(*held.pop(draw(st.integers(0, len(held) - 1))))
+            continue
+        demand = draw(st.integers(0, 8).map(lambda g: Demand((Shape(1, g),))) | demands())
+        found = floor.find(demand)
+        if not isinstance(found, NoFit):
+            floor.take(found, demand)
+            held.append((found, demand))
+    return floor, held
+
+
+def domain_of(floor: Floor, level: str, node: int) -> int:
+    return node if level == "node" else int(floor.layout.of[floor.layout.levels.index(level)][node])
+
+
+@settings(max_examples=300, deadline=None)
+@given(floors(), demands())
+def test_a_placement_takes_only_what_is_free_on_nodes_that_the_job_may_use(
+    at: tuple[Floor, list[tuple[Placement, Demand]]], demand: Demand
+) -> None:
+    floor, _ = at
+    found = floor.find(demand)
+    if isinstance(found, NoFit):
+        return
+    used, cpu, apart = Counter[int](), Counter[int](), Counter[tuple[int, int]]()
+    for group, node, tasks in found.runs:
+        shape = demand.groups[group]
+        assert tasks > 0
+        assert floor.usable[node]
+        assert floor.names[node] not in demand.exclude
+        used[node] += tasks * shape.gpus
+        cpu[node] += tasks * sum(round(need * 1000) for _, need in shape.resources)
+        apart[group, node] += tasks
+    assert all(gpus <= floor.free[n] for n, gpus in used.items())
+    assert found.gpus == used.total()
+    if "cpu" in floor.spare:
+        assert all(parts <= floor.spare["cpu"][n] for n, parts in cpu.items())
+    for i, shape in enumerate(demand.groups):
+        mine = [n for (group, _), n in apart.items() if group == i]
+        assert shape.fewest <= sum(mine) <= shape.count
+        assert not shape.spread or max(mine) == 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(floors(), demands(topology=False))
+def test_a_gang_is_placed_where_the_exact_search_over_devices_places_one(
+    at: tuple[Floor, list[tuple[Placement, Demand]]], demand: Demand
+) -> None:
+    floor, _ = at
+    plain = tuple(replace(g, resources=()) for g in demand.groups)
+    demand = Demand(plain, (), None, demand.exclude)
+    rooms = [
+        placing.Room(name, tuple(str(d) for d in range(floor.free[i])))
+        for i, name in enumerate(floor.names)
+        if floor.usable[i] and name not in demand.exclude
+    ]
+    tasks = [placing.Task(g.name, k, g.gpus, g.spread) for g in plain for k in range(g.fewest)]
+    expected = placing.place(tasks, rooms)
+    found = floor.find(demand)
+    if isinstance(expected, placing.NoFit):
+        assert found == expected == NoFit.IMPOSSIBLE
+    else:
+        assert not isinstance(found, NoFit)
+
+
+@settings(max_examples=300, deadline=None)
+@given(floors(), demands())
+def test_topology_is_honoured(at: tuple[Floor, list[tuple[Placement, Demand]]], demand: Demand) -> None:
+    floor, _ = at
+    wish = demand.topology
+    found = floor.find(demand)
+    if wish is None or isinstance(found, NoFit):
+        return
+    if wish.level and (wish.required or wish.exclusive):
+        assert len({domain_of(floor, wish.level, n) for _, n, _ in found.runs}) == 1
+    if wish.slice_tasks:
+        by_group: dict[int, list[int]] = defaultdict(list)
+        for group, node, tasks in found.runs:
+            by_group[group] += [domain_of(floor, wish.slice_level, node)] * tasks
+        for ranks in by_group.values():
+            assert len(ranks) % wish.slice_tasks == 0
+            starts = range(0, len(ranks), wish.slice_tasks)
+            assert all(len(set(ranks[i : i + wish.slice_tasks])) == 1 for i in starts)
+    if wish.exclusive:
+        assert found.domain is not None
+        assert found.domain[0] == wish.level
+
+
+@settings(max_examples=300, deadline=None)
+@given(floors())
+def test_an_exclusive_domain_holds_no_other_job(at: tuple[Floor, list[tuple[Placement, Demand]]]) -> None:
+    floor, held = at
+    for placement, _ in held:
+        if placement.domain is not None:
+            level, domain = placement.domain
+            for other, _ in held:
+                nodes = {n for _, n, _ in other.runs}
+                assert other is placement or domain not in {domain_of(floor, level, n) for n in nodes}
+
+
+@settings(max_examples=200, deadline=None)
+@given(floors(), st.lists(st.integers(0, 8), max_size=3), st.data())
+def test_giving_everything_back_restores_arrays_and_answers(
+    at: tuple[Floor, list[tuple[Placement, Demand]]], sizes: list[int], data: st.DataObject
+) -> None:
+    floor, held = at
+    for placement, demand in data.draw(st.permutations(held)):
+        floor.give(placement, demand)
+    resources = dict.fromkeys(range(len(floor.names)), ())
+    nodes = [
+        NodeInfo(name, "h100", int(floor.total[i]), (), bool(floor.usable[i]), resources[i])
+        for i, name in enumerate(floor.names)
+    ]
+    fresh = make(nodes, Policy(node_tie=NodeTie.DECLARED, packing=floor.packing))
+    assert floor.free.tolist() == floor.total.tolist()
+    assert floor.free_gpus == fresh.free_gpus
+    assert {n: s.tolist() for n, s in floor.spare.items()} == {n: s.tolist() for n, s in floor.resources.items()}
+    for gpus in range(9):
+        assert floor.slots(gpus) == fresh.slots(gpus)
+    for gpus in [*sizes, 1, 8]:
+        demand = Demand((Shape(1, gpus),))
+        found = floor.find(demand)
+        assert found == fresh.find(demand)
+        if not isinstance(found, NoFit):
+            floor.take(found, demand)
+            fresh.take(found, demand)
+
+
+@settings(max_examples=300, deadline=None)
+@given(floors(), demands() | st.integers(0, 8).map(lambda g: Demand((Shape(1, g),))), st.integers(0, 40))
+def test_finding_changes_nothing_and_answers_the_same_for_a_copy(
+    at: tuple[Floor, list[tuple[Placement, Demand]]], demand: Demand, most: int
+) -> None:
+    floor, _ = at
+    before = (floor.free.tolist(), floor.free_gpus, floor.version, [floor.slots(g) for g in range(9)])
+    found = floor.find(demand, most)
+    assert found == floor.find(demand, most) == floor.fork().find(demand, most)
+    assert found == floor.find_in(floor.free.copy(), demand, most)
+    assert before == (floor.free.tolist(), floor.free_gpus, floor.version, [floor.slots(g) for g in range(9)])
+    assert isinstance(found, NoFit) or found.gpus <= most
+
+
+@settings(max_examples=200, deadline=None)
+@given(floors(), demands())
+def test_what_fits_now_could_ever_fit_and_an_array_changes_as_the_floor_does(
+    at: tuple[Floor, list[tuple[Placement, Demand]]], demand: Demand
+) -> None:
+    floor, _ = at
+    found = floor.find(demand)
+    if isinstance(found, NoFit):
+        return
+    assert floor.could_ever(demand)
+    free = floor.free.copy()
+    floor.take_away(free, found, demand)
+    floor.take(found, demand)
+    assert np.array_equal(free, floor.free)
+    floor.put_back(free, found, demand)
+    floor.give(found, demand)
+    assert np.array_equal(free, floor.free)
