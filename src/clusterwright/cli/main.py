@@ -40,6 +40,9 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         ),
         "accept": ("accepting", "accept", "Plan an acceptance, export it as scripts, judge what comes back."),
     },
+    "What a cluster's users did": {
+        "trace": ("trace", "trace", "Look into a job trace, fit distributions to it, write it in another form."),
+    },
     "The embedded engine, on one machine": {
         "up": ("running", "up", "Start a control plane and one agent per node."),
         "down": ("running", "down", "Stop everything that `up` started."),

@@ -128,8 +128,8 @@ def size_classes(trace: Trace) -> list[tuple[str, Mask]]:
 def arrivals_by_hour(trace: Trace, zone: tzinfo) -> Floats:
     """Submissions per hour by hour of the week, (168,) float64 jobs/h from Monday 0 h.
 
-    Each hour of the week is divided by how often the window of submissions holds it, parts of an hour as such; 0 where
-    it never does.
+    Each hour of the week is divided by how often the window of submissions holds it, parts of an hour as such; NaN
+    where it never does.
     """
     begin_s, end_s = float(trace.submit_s[0]), float(trace.submit_s[-1])
     slots = np.arange(np.floor(begin_s / _SLOT_S), np.floor(end_s / _SLOT_S) + 1) * _SLOT_S
@@ -137,7 +137,9 @@ def arrivals_by_hour(trace: Trace, zone: tzinfo) -> Floats:
     exposure = np.zeros(_HOURS)
     np.add.at(exposure, hours_of_week(slots, zone), np.maximum(covered_s, 0.0) / 3600.0)
     counted = np.bincount(hours_of_week(trace.submit_s, zone), minlength=_HOURS).astype(np.float64)
-    return np.divide(counted, exposure, out=np.zeros(_HOURS), where=exposure > 0)
+    rates = np.full(_HOURS, np.nan)
+    np.divide(counted, exposure, out=rates, where=exposure > 0)
+    return rates
 
 
 def hours_of_week(times_s: NDArray[np.float64], zone: tzinfo) -> NDArray[np.int64]:

@@ -185,7 +185,8 @@ class Trace:
         """First submission and last submission, start or end that the trace tells of; (0, 0) without jobs."""
         if not len(self):
             return (0.0, 0.0)
-        last = max(float(np.nanmax(times, initial=self.submit_s[-1])) for times in (self.start_s, self.end_s))
+        moments = (self.start_s, self.end_s, self.start_s + self.run_s)
+        last = max(float(np.nanmax(times, initial=self.submit_s[-1])) for times in moments)
         return (float(self.submit_s[0]), last)
 
     def take(self, chosen: NDArray[Any]) -> Trace:
