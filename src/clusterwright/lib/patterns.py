@@ -16,7 +16,8 @@ from clusterwright.lib.quantities import CURRENCIES, KINDS, Powers, units_measur
 
 _NUMBER: Final = r"[+]?(?:(?:[0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PLAIN: Final = r"[0-9]+(?:\.[0-9]+)?"
-_JOIN: Final = r"\s*[-·*/]\s*"
+_TIMES: Final = r"\s*[-·*]\s*"
+_BELOW: Final = r"\s*[-·*/]\s*"
 _TIME: Final[Powers] = (("s", 1),)
 
 
@@ -30,22 +31,24 @@ def _forms(powers: Powers) -> Iterable[str]:
     """Whole quantities of these powers, `money` standing for any currency."""
     above = [symbol for symbol, power in powers if power > 0]
     below = tuple((symbol, 1) for symbol, power in powers if power < 0)
-    under = rf"\s*/\s*{_any(_products(below))}" if below else ""
+    under = rf"\s*/\s*{_any(_products(below, _BELOW))}" if below else ""
     if above == ["money"]:
         signs = "".join(CURRENCIES.values())
         yield rf"[{signs}]\s*{_NUMBER}{under}"
         yield rf"{_NUMBER}\s*{_any(_names(above[0]))}{under}"
         return
     units = [re.escape(unit) for unit in units_measuring(powers)]
+    if len(above) > 1:  # GPU-h
+        units += _products(tuple((symbol, 1) for symbol in above), _TIMES)
     units += [rf"{_any(_names(symbol))}{under}" for symbol in above if below]
     yield rf"{_NUMBER}\s*{_any(units)}"
     if powers == _TIME:  # 1 h 30 min
         yield rf"(?:{_PLAIN}\s*{_any(_names('s'))}\s*)" + "{2,}"
 
 
-def _products(factors: tuple[tuple[str, int], ...]) -> list[str]:
+def _products(factors: tuple[tuple[str, int], ...], join: str) -> list[str]:
     """The factors in any order, and as one unit where there is one (kWh)."""
-    found = [_JOIN.join(_any(_names(symbol)) for symbol, _ in order) for order in permutations(factors)]
+    found = [join.join(_any(_names(symbol)) for symbol, _ in order) for order in permutations(factors)]
     whole = [re.escape(unit) for unit in units_measuring(factors)] if len(factors) > 1 else []
     return found + whole
 

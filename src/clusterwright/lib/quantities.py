@@ -84,6 +84,7 @@ KINDS: Final[dict[str, tuple[Powers, str]]] = {
     "share": ((), "80%"),
     "money": ((("money", 1),), "$437000"),
     "money per time": ((("money", 1), ("s", -1)), "$12000/month"),
+    "GPU time": ((("GPU", 1), ("s", 1)), "5000 GPU-h"),
     "money per GPU time": ((("GPU", -1), ("money", 1), ("s", -1)), "$2.40/GPU-h"),
     "money per node time": ((("money", 1), ("node", -1), ("s", -1)), "$19.20/node-h"),
     "money per power time": ((("W", -1), ("money", 1), ("s", -1)), "$170/kW-month"),

@@ -106,6 +106,9 @@ Tokens = _measured_in("tokens", least=1)
 TokenRate = _measured_in("token rate", least=SMALLEST)
 RequestRate = _measured_in("request rate", least=SMALLEST)
 Nodes = _measured_in("nodes", whole=True)
+GpuTime = _measured_in("GPU time")
+#: A period of a budget, at least an hour.
+Period = _measured_in("duration", least=3600)
 #: A share that may be nothing, and one that never is: nothing is divided by it.
 Share = _measured_in("share", most=1)
 PositiveShare = _measured_in("share", least=SMALLEST, most=1)

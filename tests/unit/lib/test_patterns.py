@@ -24,6 +24,7 @@ SPELLINGS = {
     "event rate": ["1 event/day", "0 events/h", "3 events/week"],
     "nodes": ["0 nodes", "2 nodes"],
     "share": ["99.9%", "80 %", ".5%"],
+    "GPU time": ["5,000 GPU-h", "5000 GPU·h", "10 h-GPU", "3 GPU-days", "2 GPUs * month", "1e6 GPU-s"],
     "money": ["$437,000", "€ 5", "10 USD", "10 EUR", "50 cent"],
     "money per time": ["€900/month", "10 USD/h", "$0/year"],
     "money per GPU time": ["$2.40/GPU-h", "$2.40/GPU·h", "$2.40/h-GPU", "2.4 USD/GPU-h", "$2 / GPU / h", "$2/GPUs-d"],
