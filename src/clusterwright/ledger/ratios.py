@@ -26,6 +26,8 @@ def effective_training_time_ratio(productive_s: float, scheduled_s: float, waite
         waited_s: it was in the queue and eligible, before its first attempt and between attempts; a hold by its owner
             or a dependency is not.
 
+    Sums over several jobs, each times its GPUs, give the ratio weighted by GPUs.
+
     Source: Kokolis et al., "Revisiting Reliability in Large-Scale Machine Learning Research Clusters",
     arXiv:2410.21680, definition of ETTR: productive runtime ÷ available wallclock time of a job run (a run is all jobs
     of one training task; available is scheduled, or eligible and queued).

@@ -157,3 +157,13 @@ def test_floats_that_are_no_whole_milliseconds_leave_no_remainder() -> None:
         made.free(0.1 + i * 0.1234567, "h100", 3, "ORDER" if i % 2 else "")
     lines = made.close(130.0)
     assert lines.total_gpu_ms == 3 * 129_900
+
+
+def test_rows_grow_with_accounts_and_lines_not_with_attempts() -> None:
+    made = ledger()
+    for i in range(500):
+        made.admit(i * 2.0, "h100", 8)
+        made.free(i * 2.0, "h100", 8, "ORDER" if i % 3 else "")
+        made.charge(US, attempt(admitted_s=i * 2.0, started_s=i * 2.0 + 0.5, ended_s=i * 2.0 + 1))
+        made.free(i * 2.0 + 1, "h100", 16)
+    assert len(made.close(1000.0).amounts) == 4
