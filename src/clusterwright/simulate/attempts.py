@@ -14,10 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-
-def milliseconds(seconds: float) -> int:
-    """Seconds as whole milliseconds, rounded half to even."""
-    return round(seconds * 1000)
+from clusterwright.ledger.lines import to_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +60,10 @@ def plan_checkpoints(
     """
     if size_bytes and not write_bytes_per_s > 0:
         raise ValueError("a checkpoint with a size needs a rate above 0 at which it is written")
-    if milliseconds(interval_s) < 1:
+    if to_ms(interval_s) < 1:
         raise ValueError("the interval between checkpoints is at least 1 ms")
     write_s = size_bytes / write_bytes_per_s if size_bytes else 0.0
-    return Checkpoints(milliseconds(interval_s), milliseconds(stall_s), milliseconds(write_s))
+    return Checkpoints(to_ms(interval_s), to_ms(stall_s), to_ms(write_s))
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,8 @@ class PoissonClock:
             self.next_s = math.inf
             return
         if not self._drawn:
-            gaps = self._generator.standard_exponential(_BLOCK) / self._total
+            with np.errstate(over="ignore"):  # beyond every time there is: never
+                gaps = self._generator.standard_exponential(_BLOCK) / self._total
             marks = self._generator.random(_BLOCK) * self._total
             targets = np.minimum(self._bounds.searchsorted(marks, side="right"), len(self._bounds) - 1)
             self._drawn = list(zip(gaps.tolist(), targets.tolist(), strict=True))[::-1]
@@ -89,7 +90,7 @@ class AgeingClock:
         self._shape = shape
         self._generator = generator
         count = len(rates)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             scales = weibull_scale_s(1.0, shape) / rates
         biased = generator.standard_gamma(1 + 1 / shape, count) ** (1 / shape)
         self._due = np.where(rates > 0, generator.random(count), np.inf) * scales * biased
