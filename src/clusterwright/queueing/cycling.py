@@ -65,7 +65,9 @@ class _Cycle:
             self._second_pass(self.state.claims[job])
         self._check_promise()
         self._pass()
-        while self._again:  # each further pass follows a start
+        while (
+            self._again
+        ):  # each further pass follows a start, or a promise to a job that comes before the promised one
             self._again = False
             self.state.wake()
             self._pass()
@@ -79,13 +81,13 @@ class _Cycle:
         ]
         state.woken.clear()
         if len(turns) == 1:
-            while (offered := turns[0].next()) is not None and self._take(turns[0], *offered):
+            while not self._again and (offered := turns[0].next()) is not None and self._take(turns[0], *offered):
                 pass
             return
         queue: list[tuple[Rank, int, Turn]] = []
         for number, turn in enumerate(turns):
             self._offer(turn, number, queue)
-        while queue:
+        while queue and not self._again:
             rank, number, turn = heapq.heappop(queue)
             offered = turn.next()
             if offered is None:
@@ -194,9 +196,11 @@ class _Cycle:
     # -- promises -------------------------------------------------------------------------------------------------
 
     def _check_promise(self) -> None:
-        """Forget a promise that something unforeseen made void, or whose time has come."""
+        """Forget a promise that something unforeseen made void, or whose time has come; renew one that others passed."""
         promise = self.state.promise
-        if promise is not None and (promise.surprises != self.state.surprises or promise.at_s <= self.now_s):
+        if promise is None:
+            return
+        if promise.passed or promise.surprises != self.state.surprises or promise.at_s <= self.now_s:
             self.state.promise = None
             self.state.wake()
 
@@ -207,6 +211,7 @@ class _Cycle:
             return True
         found = find_promise(request, self.state, self.now_s)
         if found is not None:
+            self._again |= held is not None  # who waits behind was judged by the promise to the other
             self.state.promise = found
         return found is not None
 
@@ -237,6 +242,7 @@ class _Cycle:
         placement = self._find_beside(request, promise)
         if placement is not None:
             self._start(bunch, bunch.tried, request, placement, promise.request)
+            promise.passed = True
             if placement.flavor == promise.placement.flavor:
                 state.cluster.floors[placement.flavor].take_away(promise.left, placement, demand)
                 used, fixed = resources_of(demand, placement), not request.preemptible

@@ -35,6 +35,7 @@ class Promise:
         left: (nodes,) int32 GPUs that are free at `at_s` on the flavor once the promised job has its own.
         usage: the quota in use at that time, the promised job included.
         surprises: `State.surprises` when it was made; a later count makes it void.
+        passed: whether jobs that run past `at_s` started since; another placement may be the best now.
         basis: the last job whose end it waits for, None when it waits for none.
     """
 
@@ -45,6 +46,7 @@ class Promise:
     usage: Usage
     surprises: int
     basis: JobId | None = None
+    passed: bool = False
 
 
 @dataclass(slots=True)
