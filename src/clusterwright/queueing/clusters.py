@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from clusterwright.lib.errors import InvalidInput
-from clusterwright.queueing.floors import Floor, NodeInfo
+from clusterwright.queueing.floors import Floor
 from clusterwright.queueing.gangs import NoFit, complaint
+from clusterwright.queueing.nodes import NodeInfo
 from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.replacing import replace_nodes
 from clusterwright.queueing.requests import Demand, Placement

@@ -7,7 +7,7 @@ as fully taken: what its job leaves idle is nobody's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -16,31 +16,13 @@ from clusterwright.queueing.domains import Flags, Ints, lay_out
 from clusterwright.queueing.effects import Effect, effect_of
 from clusterwright.queueing.fitting import Fit, fit
 from clusterwright.queueing.gangs import PARTS, NoFit, Space
+from clusterwright.queueing.nodes import NodeInfo, resources_of_nodes
 from clusterwright.queueing.policies import NodeTie, Packing, Policy
 from clusterwright.queueing.requests import Demand, Placement
 from clusterwright.queueing.shelves import Shelves
 
 #: Answers about empty nodes that are kept by demand, before they are forgotten.
 _KEPT: Final = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class NodeInfo:
-    """A node as declared.
-
-    Args:
-        path: names of the domains above it, widest first.
-        usable: whether it takes tasks now.
-        resources: further capacity by name (`cpu` in cores, `memory` in GiB); a node without a resource that others of
-            its flavor declare has none of it, and a resource that no node declares is not counted.
-    """
-
-    name: str
-    flavor: str
-    gpus: int
-    path: tuple[str, ...] = ()
-    usable: bool = True
-    resources: tuple[tuple[str, float], ...] = ()
 
 
 class Floor:
@@ -69,7 +51,7 @@ class Floor:
         self.index = {name: i for i, name in enumerate(self.names)}
         self.layout = lay_out([n.path for n in nodes], levels, by_name=by_name)
         self.total = np.array([n.gpus for n in nodes], dtype=np.int32)
-        self.resources = _resources(nodes)
+        self.resources = resources_of_nodes(nodes)
         self.version = 0
         self.usable = np.array([n.usable for n in nodes], dtype=np.bool_)
         self.spare = {name: total.copy() for name, total in self.resources.items()}
@@ -117,8 +99,8 @@ class Floor:
     def find(self, demand: Demand, gpus_at_most: float = float("inf")) -> Placement | NoFit:
         """Where the largest gang would go now that fits and has at most so many GPUs; takes nothing."""
         gpus = demand.single
-        if gpus:
-            node = self._shelves.pick(gpus) if gpus <= gpus_at_most else -1
+        if gpus is not None:
+            node = -1 if gpus > gpus_at_most else self._shelves.pick(gpus) if gpus else self._first_open()
             return NoFit.IMPOSSIBLE if node < 0 else self._single(node, gpus)
         group = demand.groups[0]
         if group.gpus > 0 and self._shelves.slots(group.gpus) < group.fewest:
@@ -133,6 +115,8 @@ class Floor:
         self, free: Ints, demand: Demand, gpus_at_most: float = float("inf"), spare: Mapping[str, Ints] | None = None
     ) -> Placement | NoFit:
         """What `find` would answer if this were free, on the nodes that are usable now.
+
+        A node of an exclusive domain that is held stays closed unless GPUs of it are free here.
 
         Args:
             free: `(nodes,) int32` GPUs by node (less than none is none); `put_back` and `take_away` change such an
@@ -227,6 +211,12 @@ class Floor:
         for node, gpus in self.effect(placement, demand).gpus.items():
             free[node] -= gpus
 
+    def _first_open(self) -> int:
+        """The first node that takes tasks, full or not; −1 when there is none."""
+        open_nodes = self.usable & ~self.closed
+        first = int(open_nodes.argmax())
+        return first if open_nodes[first] else -1
+
     def _single(self, node: int, gpus: int) -> Placement:
         """A placement of one task, made once."""
         row = self._singles.get(gpus)
@@ -289,10 +279,3 @@ class Floor:
             self._bare_tasks[node] += sign * tasks
         if effect.domain:
             self.closed[list(effect.domain)] = sign > 0
-
-
-def _resources(nodes: Sequence[NodeInfo]) -> dict[str, Ints]:
-    """Further capacity by name in thousandths, rounded down."""
-    names = sorted({name for node in nodes for name, _ in node.resources})
-    amounts = [dict(node.resources) for node in nodes]
-    return {n: np.array([int(round(a.get(n, 0.0) * PARTS, 6)) for a in amounts], dtype=np.int64) for n in names}

@@ -28,6 +28,8 @@ def search(tasks: Sequence[Task], rooms: Sequence[Kind], steps: int = SEARCH_STE
     start = Counter(rooms)
     if not tasks:
         return [], steps
+    if len(tasks) > steps:
+        return NoFit.UNKNOWN, steps
     seen = set[tuple[int, frozenset[tuple[Kind, int]]]]()
     path = list[Kind]()
     open_choices: list[tuple[Counter[Kind], Iterator[Kind]]] = [(start, _choices(tasks[0], start))]

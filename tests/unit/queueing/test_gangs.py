@@ -111,10 +111,14 @@ def test_mixed_sizes_are_found_where_best_fit_fails() -> None:
 
 
 def test_a_search_that_gives_up_does_not_say_impossible() -> None:
+    # Even sizes never fill two odd rooms exactly, but showing that means trying many subsets.
+    even = [(0, 2 * i + 20, (), False) for i in range(30)]
+    half = sum(t[1] for t in even) // 2 | 1
+    odd = [(half, (), frozenset[int]()), (sum(t[1] for t in even) - half, (), frozenset[int]())]
+    assert search(even, odd, 1000) == (NoFit.UNKNOWN, 0)
+    assert search(even, odd, 29) == (NoFit.UNKNOWN, 29)
     tasks = [(0, g, (), False) for g in (6, 4, 4, 4, 2, 2)]
-    rooms = [(11, (), frozenset[int]()), (11, (), frozenset[int]())]
-    assert search(tasks, rooms, 3) == (NoFit.UNKNOWN, 0)
-    assert search(tasks, rooms)[0] is NoFit.IMPOSSIBLE
+    assert search(tasks, [(11, (), frozenset[int]()), (11, (), frozenset[int]())])[0] is NoFit.IMPOSSIBLE
     assert search(tasks, [(12, (), frozenset[int]()), (10, (), frozenset[int]())])[0] == [1, 1, 0, 0, 0, 0]
 
 
