@@ -39,7 +39,7 @@ class _Out:
 class _Flavor:
     """What is known of one flavor since `at_ms`, and what it has added up to.
 
-    `free_gpu_ms` is that of the blocker of now; those of earlier ones are in `sums`.
+    `free_gpu_ms` is that of the blocker of now; those of earlier ones are in `demands`, "" is without demand.
     """
 
     at_ms: int
@@ -51,6 +51,7 @@ class _Flavor:
     out: dict[Entry, _Out] = field(default_factory=dict)
     installed_gpu_ms: int = 0
     free_gpu_ms: int = 0
+    demands: dict[str, int] = field(default_factory=dict)
     sums: dict[Entry, int] = field(default_factory=dict)
 
 
@@ -117,8 +118,9 @@ class Ledger:
         if at_ms != side.at_ms:
             self._go_on(account.flavor, side, at_ms)
         side.held -= record.gpus
-        sums = self._sums.get(account)
-        if sums is None:
+        try:
+            sums = self._sums[account]
+        except KeyError:
             sums = self._sums[account] = [0] * len(ENTRIES)
         if record.admitted_s >= self._since_s and record.ended_s <= self._until_s:
             charge_attempt(sums, record)
@@ -151,9 +153,8 @@ class Ledger:
             for entry, out in side.out.items():
                 self._settle_out(side, entry, out, at_ms)
             own = Account(flavor)
-            for entry, gpu_ms in side.sums.items():
-                if gpu_ms:
-                    amounts[own, entry] = amounts.get((own, entry), 0) + gpu_ms
+            for entry, gpu_ms in _entries(side).items():
+                amounts[own, entry] = amounts.get((own, entry), 0) + gpu_ms
         lines = Lines(amounts, {name: side.installed_gpu_ms for name, side in self._flavors.items()}, partial)
         _check(lines, at_s)
         return lines
@@ -171,10 +172,13 @@ class Ledger:
                 f"{side.held} held and {side.out_of_use} out of use"
             )
         side.at_ms = at_ms
-        span_ms = min(at_ms, self._until_ms) - max(low_ms, self._since_ms)
-        if span_ms > 0:
-            side.installed_gpu_ms += side.installed * span_ms
-            side.free_gpu_ms += side.free * span_ms
+        if low_ms < self._since_ms:
+            low_ms = self._since_ms
+        if at_ms > self._until_ms:
+            at_ms = self._until_ms
+        if at_ms > low_ms:
+            side.installed_gpu_ms += side.installed * (at_ms - low_ms)
+            side.free_gpu_ms += side.free * (at_ms - low_ms)
 
     def _settle_out(self, side: _Flavor, entry: Entry, out: _Out, at_ms: int) -> None:
         span_ms = min(at_ms, self._until_ms) - max(out.since_ms, self._since_ms)
@@ -184,14 +188,19 @@ class Ledger:
 
 
 def _settle_free(side: _Flavor) -> None:
-    entry = Entry(Line.FREE_WITH_DEMAND, side.blocker) if side.blocker else _FREE
-    side.sums[entry] = side.sums.get(entry, 0) + side.free_gpu_ms
+    side.demands[side.blocker] = side.demands.get(side.blocker, 0) + side.free_gpu_ms
     side.free_gpu_ms = 0
+
+
+def _entries(side: _Flavor) -> dict[Entry, int]:
+    """What nobody held, without empty entries."""
+    free = {Entry(Line.FREE_WITH_DEMAND, why) if why else _FREE: gpu_ms for why, gpu_ms in side.demands.items()}
+    return {entry: gpu_ms for entry, gpu_ms in (free | side.sums).items() if gpu_ms}
 
 
 def _copy(side: _Flavor) -> _Flavor:
     out = {entry: replace(out) for entry, out in side.out.items()}
-    return replace(side, out=out, sums=dict(side.sums))
+    return replace(side, out=out, demands=dict(side.demands), sums=dict(side.sums))
 
 
 def _check(lines: Lines, at_s: float) -> None:
