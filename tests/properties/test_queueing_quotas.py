@@ -57,7 +57,7 @@ def agree(usage: Usage, tree: QueueTree, used: dict[str, dict[str, float]]) -> N
             assert usage.borrows(name, flavor, 0.25) == plain.borrows(name, 0.25)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(histories())
 def test_figures_are_those_of_the_plain_algebra_after_any_history(
     history: tuple[QueueTree, list[tuple[str, str, float | Quota]]],
@@ -78,7 +78,7 @@ def test_figures_are_those_of_the_plain_algebra_after_any_history(
         agree(usage, tree, used)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(histories(), histories())
 def test_a_fork_and_its_origin_do_not_see_each_others_changes(
     history: tuple[QueueTree, list[tuple[str, str, float | Quota]]],
@@ -106,7 +106,7 @@ def test_a_fork_and_its_origin_do_not_see_each_others_changes(
             assert fork.available(name, flavor) == twin.available(name, flavor)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(trees(), st.lists(st.tuples(st.integers(0, 7), st.sampled_from(FLAVORS), st.integers(1, 30)), max_size=40))
 def test_admitting_only_what_is_available_never_uses_more_than_there_is(
     tree: QueueTree, asks: list[tuple[int, str, int]]
@@ -126,7 +126,7 @@ def test_admitting_only_what_is_available_never_uses_more_than_there_is(
             assert plain.named(leaf) or not plain.usage(leaf)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(histories(), st.sampled_from(FLAVORS), amounts)
 def test_shares_are_those_of_the_plain_algebra_with_the_job_in_use(
     history: tuple[QueueTree, list[tuple[str, str, float | Quota]]], flavor: str, gpus: float
@@ -151,7 +151,7 @@ def test_shares_are_those_of_the_plain_algebra_with_the_job_in_use(
         assert usage.share(queue.name, flavor, gpus) == (expected[0] if expected else 0.0)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(trees(), st.lists(st.tuples(st.integers(0, 7), st.integers(1, 40)), min_size=2, max_size=10))
 def test_no_two_jobs_may_evict_each_other_in_turn(tree: QueueTree, jobs: list[tuple[int, int]]) -> None:
     leaves = sorted(tree.leaves)

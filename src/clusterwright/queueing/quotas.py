@@ -91,8 +91,8 @@ class QueueTree:
 
     @cached_property
     def leaves(self) -> frozenset[str]:
-        """Names of the queues that take jobs."""
-        return frozenset(self.by_name) - {q.parent for q in self.queues if q.parent}
+        """Names of the queues that take jobs: those below which there is none, without the slack queues."""
+        return frozenset(q.name for q in self.queues if not q.slack) - {q.parent for q in self.queues if q.parent}
 
     def root_of(self, name: str) -> str:
         """The topmost ancestor."""

@@ -132,13 +132,16 @@ class Usage:
         number = self._index.get(queue)
         if number is None:
             return 0.0 if self._limited else INFINITE
+        if resource == GPU:
+            return self._column(flavor, GPU).available(number)
         if not self._limits(number, flavor, resource):
             return INFINITE
-        return self._column(flavor, resource).available(number) / _scale(resource)
+        return self._column(flavor, resource).available(number) / _PARTS
 
     def available(self, queue: str, flavor: str, resource: str = GPU) -> float:
         """What may still be admitted, 0 or more; whether the queue names it is asked with `named`."""
-        return max(0.0, self.raw_available(queue, flavor, resource))
+        raw = self.raw_available(queue, flavor, resource)
+        return raw if raw > 0 else 0.0
 
     def guaranteed_available(self, queue: str, flavor: str, resource: str = GPU) -> float:
         """What jobs that may not be preempted may still take of the queue's own guarantee, as far as it is free.

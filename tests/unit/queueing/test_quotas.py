@@ -36,3 +36,8 @@ def test_an_impossible_tree_is_refused(queues: list[Queue], message: str) -> Non
 def test_an_impossible_quota_is_refused(value: float) -> None:
     with pytest.raises(InvalidInput):
         Quota(value)
+
+
+def test_groups_and_slack_queues_take_no_jobs() -> None:
+    tree = QueueTree((Queue("group"), Queue("a", "group"), Queue("spare", "group", slack=True)))
+    assert tree.leaves == {"a"}
