@@ -9,8 +9,8 @@ begins; a budget that has no end does not admit it.
 
 Compared with Slurm: GrpTRESMins=gres/gpu=N of an association or QOS, with AccountingStorageEnforce=safe (a job starts
 only if it can run to its limit), is nearest. Slurm's usage decays with PriorityDecayHalfLife unless the QOS has
-NoDecay, is renewed only for the whole cluster (PriorityUsageResetPeriod), and without `safe` jobs start while anything
-is left and are killed when the limit is reached. Kueue 0.19 has no budgets.
+NoDecay, starts anew only for the whole cluster at once (PriorityUsageResetPeriod), and without `safe` jobs start while
+anything is left and are killed when the limit is reached. Kueue 0.19 has no budgets.
 
 Source: Slurm resource_limits (GrpTRESMins, GrpTRESRunMins), slurm.conf (AccountingStorageEnforce), sacctmgr (NoDecay).
 """

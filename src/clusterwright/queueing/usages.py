@@ -151,8 +151,8 @@ class Usage:
         what these, or others who borrowed it, still hold is not free. A group's own guarantee is shared, and using it
         is borrowing.
 
-        Source: Kueue KEP-4400, quota constraints of non-preemptible workloads (nominal quota only, no borrowing; their
-        use is counted apart).
+        Source: Kueue KEP-4400 (proposed), quota constraints of non-preemptible workloads: nominal quota only, no
+        borrowing; their use is counted apart.
         """
         number = self._index.get(queue)
         if number is None:
