@@ -13,9 +13,14 @@ from typing import Any
 
 from clusterwright.app.trace_reading import Progress, TraceRequest, find_zone, read_trace
 from clusterwright.files.outputs import write_text
+from clusterwright.files.streams import stream_bytes
 from clusterwright.lib.errors import InvalidInput
+from clusterwright.report.trace_fits import render_fit
 from clusterwright.report.traces import render_trace, trace_json, trace_values
 from clusterwright.traces.exporting import swf_lines
+from clusterwright.traces.fit_documents import fit_text, parse_fit
+from clusterwright.traces.fits import Fit
+from clusterwright.traces.fitting import fit_trace
 from clusterwright.traces.imports import Imported
 from clusterwright.traces.own import columns, own_rows
 from clusterwright.traces.summaries import Summary, summarise
@@ -57,6 +62,25 @@ def values_of_trace(inspected: Inspected) -> dict[str, Any]:
     return trace_values(inspected.name, inspected.found, inspected.summary)
 
 
+def fit_inspected(inspected: Inspected) -> Fit:
+    """Distributions fitted to a trace.
+
+    Raises:
+        InvalidInput: when it holds too few jobs with a run time and a number of GPUs.
+    """
+    found = inspected.found
+    return fit_trace(found.trace, inspected.zone, source=inspected.name, dated=found.dated)
+
+
+def load_fit(path: str) -> Fit:
+    """The fit that a file holds.
+
+    Raises:
+        InvalidInput: when it cannot be read or is no fit.
+    """
+    return parse_fit(b"".join(stream_bytes(path)).decode("utf-8", "replace"))
+
+
 def export_trace(inspected: Inspected, form: str) -> Iterator[str]:
     """The lines of a trace in another form, without their ends.
 
@@ -71,6 +95,16 @@ def export_trace(inspected: Inspected, form: str) -> Iterator[str]:
     if form == "json":
         return trace_json(inspected.name, found)
     raise InvalidInput(f"no form '{form}'; forms: csv, swf, json")
+
+
+def describe_fit(fit: Fit) -> str:
+    """The fit as text."""
+    return render_fit(fit)
+
+
+def document_of_fit(fit: Fit) -> str:
+    """The fit as a document that `load_fit` reads."""
+    return fit_text(fit)
 
 
 def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> None:

@@ -156,7 +156,7 @@ def _spreads(summary: Summary) -> list[str]:
     if ratio.count:
         figures = (ratio.mean, *ratio.quantiles, ratio.largest)
         rows.append(("run time ÷ limit", f"{ratio.count:,}", *(f"{figure:.3g}" for figure in figures)))
-    return _table(rows)
+    return table(rows)
 
 
 def _sizes(sizes: Sequence[SizeClass]) -> list[str]:
@@ -174,7 +174,7 @@ def _sizes(sizes: Sequence[SizeClass]) -> list[str]:
             size.wait_s.quantiles[2],
         )
         rows.append((size.name, f"{size.jobs:,}", f"{size.jobs / jobs:.1%}", share, *map(span, quantiles)))
-    return _table(rows)
+    return table(rows)
 
 
 def _arrivals(summary: Summary) -> Iterator[str]:
@@ -233,7 +233,8 @@ def _folded(text: str, width: int, indent: str) -> list[str]:
     )
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows under each other, the first column to the left and the others to the right."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return [
         "  "
