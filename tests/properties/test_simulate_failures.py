@@ -157,6 +157,8 @@ def test_only_running_nodes_are_struck_and_time_never_goes_back(
             return
         node = data.draw(st.integers(0, nodes - 1))
         if node in down:
+            if data.draw(st.booleans()):
+                process.replace(node, now)
             process.start(node, now, new=data.draw(st.booleans()))
             down.discard(node)
         else:

@@ -21,11 +21,13 @@ _BLOCK: Final = 256
 
 
 class Clock(Protocol):
-    """The events of one cause on all its targets."""
+    """The events of one cause on all its targets.
 
-    @property
-    def next_s(self) -> float:
-        """When the next event is due, infinite for never."""
+    Args:
+        next_s: when the next event is due, infinite for never.
+    """
+
+    next_s: float
 
     def pop(self) -> int | None:
         """The target of the event at `next_s`, None when it is discarded; moves on to the next event."""
@@ -95,36 +97,24 @@ class AgeingClock:
         biased = generator.standard_gamma(1 + 1 / shape, count) ** (1 / shape)
         self._due = np.where(rates > 0, generator.random(count), np.inf) * scales * biased
         self._left = np.full(count, np.nan)
-        self._first: int | None = None
-
-    @property
-    def next_s(self) -> float:
-        """When the next event is due, infinite for never."""
-        if not len(self._due):
-            return math.inf
-        if self._first is None:
-            self._first = int(self._due.argmin())
-        return float(self._due[self._first])
+        self._first, self.next_s = 0, math.inf
+        self._look()
 
     def pop(self) -> int | None:
         """The target of the event at `next_s`, whose age is then 0."""
-        at_s = self.next_s
         target = self._first
-        assert target is not None
-        self._due[target] = at_s + self._life(target)
-        self._first = None
+        self._due[target] = self.next_s + self._life(target)
+        self._look()
         return target
 
     def stop(self, target: int, at_s: float) -> None:
         """The target's age stands still."""
         self._left[target] = self._due[target] - at_s
-        self._due[target] = math.inf
-        self._first = None
+        self._set(target, math.inf)
 
     def start(self, target: int, at_s: float) -> None:
         """The target's age goes on from where it stood."""
-        self._due[target] = at_s + self._left[target]
-        self._first = None
+        self._set(target, at_s + float(self._left[target]))
 
     def renew(self, target: int, at_s: float, rate: float) -> None:
         """The target has age 0 and that rate, whether it runs or stands still."""
@@ -133,8 +123,19 @@ class AgeingClock:
         if math.isinf(self._due[target]):
             self._left[target] = life
         else:
-            self._due[target] = at_s + life
-        self._first = None
+            self._set(target, at_s + life)
+
+    def _set(self, target: int, due_s: float) -> None:
+        self._due[target] = due_s
+        if due_s < self.next_s:
+            self._first, self.next_s = target, due_s
+        elif target == self._first:
+            self._look()
+
+    def _look(self) -> None:
+        if len(self._due):
+            self._first = int(self._due.argmin())
+            self.next_s = float(self._due[self._first])
 
     def _life(self, target: int) -> float:
         if not self._rates[target]:

@@ -128,7 +128,7 @@ class Failure:
 
 
 class Failing:
-    """The failures of a cluster in order of time.
+    """The failures of a cluster in order of time; `next_s` is when `pop` has something to say, infinite for never.
 
     Args:
         causes: each an independent process.
@@ -151,6 +151,7 @@ class Failing:
         if len({c.name for c in self._causes}) < len(self._causes):
             raise ValueError("two causes of failures have the same name")
         weights, self.lemons = lemons.draw(population.nodes, streams.of("lemons"))
+        self._weights = weights.copy()
         self._good_weight = float(weights.min(initial=1.0))
         self._running = [True] * population.nodes
         self._members = {c.level: [m.tolist() for m in population.members(c.level)] for c in self._causes if c.level}
@@ -160,6 +161,7 @@ class Failing:
             for cause, clock in zip(self._causes, self._clocks, strict=True)
             if isinstance(clock, AgeingClock) and not cause.level
         ]
+        self._look()
         for node in absent:
             self.stop(node, 0.0)
 
@@ -171,19 +173,18 @@ class Failing:
         rates = weights * (cause.per_1000_days / SECONDS_OF_1000_DAYS)
         return PoissonClock(rates, generator) if cause.shape == 1 else AgeingClock(rates, cause.shape, generator)
 
-    @property
-    def next_s(self) -> float:
-        """When `pop` has something to say; infinite when nothing ever fails."""
-        return min([clock.next_s for clock in self._clocks], default=math.inf)
-
     def pop(self) -> Failure | None:
         """What happens at `next_s`; None when it strikes nothing that runs. Time goes on either way."""
         at_s = self.next_s
         for cause, clock in zip(self._causes, self._clocks, strict=True):
             if clock.next_s == at_s < math.inf:
                 target = clock.pop()
+                self._look()
                 return None if target is None else self._strike(at_s, cause, target)
         return None
+
+    def _look(self) -> None:
+        self.next_s = min([clock.next_s for clock in self._clocks], default=math.inf)
 
     def _strike(self, at_s: float, cause: Cause, target: int) -> Failure | None:
         struck = self._members[cause.level][target] if cause.level else (target,)
@@ -196,19 +197,29 @@ class Failing:
             self._running[node] = False
             for clock in self._ageing:
                 clock.stop(node, at_s)
+            if self._ageing:
+                self._look()
 
     def start(self, node: int, at_s: float, new: bool = False) -> None:
-        """A node runs again with the age it had; or it is a new one, of age 0 and no lemon."""
+        """A node runs again with the age it had, or for the first time with age 0 when it is new."""
         if new:
-            self.lemons[node] = False
             self._renew(node, at_s)
         if not self._running[node]:
             self._running[node] = True
             for clock in self._ageing:
                 clock.start(node, at_s)
+        if self._ageing:
+            self._look()
+
+    def replace(self, node: int, at_s: float) -> None:
+        """A good node of age 0, no lemon, stands in the place of this one, whether that runs or is stopped."""
+        self.lemons[node] = False
+        self._weights[node] = self._good_weight
+        self._renew(node, at_s)
+        self._look()
 
     def _renew(self, node: int, at_s: float) -> None:
         for cause, clock in zip(self._causes, self._clocks, strict=True):
             if not cause.level:
-                weight = self._good_weight if cause.lemons else 1.0
+                weight = float(self._weights[node]) if cause.lemons else 1.0
                 clock.renew(node, at_s, cause.per_1000_days / SECONDS_OF_1000_DAYS * weight)

@@ -62,7 +62,7 @@ class _Lane:
 
 
 class SharedStore:
-    """Starts that read from one store, in simulated time.
+    """Starts that read from one store; `next_s` is when the next has read all, infinite when nothing reads.
 
     Args:
         bytes_per_s: of all readers together, above 0.
@@ -76,15 +76,8 @@ class SharedStore:
         self._reading: dict[Hashable, tuple[float, int, int]] = {}
         self._now_s = 0.0
         self._count = 0
-
-    @property
-    def next_s(self) -> float:
-        """When the next start has read all, infinite when nothing reads."""
-        due = math.inf
-        for own, rate in self._rates().items():
-            lane = self._lanes[own]
-            due = min(due, self._now_s + max(0.0, lane.ends[0][0] - lane.had_bytes) / rate)
-        return due
+        self._first: Hashable = None
+        self.next_s = math.inf
 
     def begin(self, start: Hashable, at_s: float, load: Load, reader_bytes_per_s: float = math.inf) -> None:
         """A start begins to read; a start that reads nothing is not begun.
@@ -100,6 +93,7 @@ class SharedStore:
         heapq.heappush(lane.ends, (lane.had_bytes + load.bytes_each, self._count, start))
         lane.readers += load.readers
         self._reading[start] = (reader_bytes_per_s, load.readers, self._count)
+        self._look()
 
     def pop(self) -> Hashable:
         """The start that has read all at `next_s`, which is now.
@@ -107,13 +101,10 @@ class SharedStore:
         Raises:
             ValueError: if nothing reads.
         """
-        at_s = self.next_s
-        if math.isinf(at_s):
+        if math.isinf(self.next_s):
             raise ValueError("nothing reads from the store")
-        rates = self._rates()
-        own = min(rates, key=lambda o: max(0.0, self._lanes[o].ends[0][0] - self._lanes[o].had_bytes) / rates[o])
-        start = self._lanes[own].ends[0][2]
-        self._go_on(at_s)
+        start = self._first
+        self._go_on(self.next_s)
         self._end(start)
         return start
 
@@ -131,6 +122,15 @@ class SharedStore:
             heapq.heappop(lane.ends)
         if not lane.readers:
             del self._lanes[own]
+        self._look()
+
+    def _look(self) -> None:
+        self.next_s = math.inf
+        for own, rate in self._rates().items():
+            lane = self._lanes[own]
+            due_s = self._now_s + max(0.0, lane.ends[0][0] - lane.had_bytes) / rate
+            if due_s < self.next_s:
+                self.next_s, self._first = due_s, lane.ends[0][2]
 
     def _is_reading(self, end: tuple[float, int, Hashable]) -> bool:
         known = self._reading.get(end[2])

@@ -131,10 +131,28 @@ def test_an_evicted_lemon_comes_back_as_a_good_node(shape: float) -> None:
     before = process.lemons.copy()
     for node in np.flatnonzero(before):
         process.stop(int(node), 0.0)
+        process.replace(int(node), 4 * DAY)
         process.start(int(node), 5 * DAY, new=True)
     assert not process.lemons.any()
     counts = np.bincount([f.target for f in events(process, 4000 * DAY)], minlength=400)
     assert counts[before].mean() / counts[~before].mean() == pytest.approx(1, rel=0.1)
+
+
+def test_new_nodes_have_their_lemons_too() -> None:
+    process = Failing([Cause("gpu", 6.5)], Population(1000), Streams(2), Lemons(0.02, 10), absent=range(1000))
+    for node in range(1000):
+        process.start(node, 0.0, new=True)
+    lemons = process.lemons
+    assert lemons.sum() == 20
+    counts = np.bincount([f.target for f in events(process, 2000 * DAY)], minlength=1000)
+    assert counts[lemons].mean() / counts[~lemons].mean() == pytest.approx(10, rel=0.1)
+
+
+@pytest.mark.parametrize("shape", [1.0, 0.8])
+def test_a_node_that_is_replaced_while_it_runs_goes_on(shape: float) -> None:
+    process = Failing([Cause("gpu", 65.0, shape=shape)], Population(1), Streams(2), Lemons(1, 10))
+    process.replace(0, 3 * DAY)
+    assert len(events(process, 4000 * DAY)) == pytest.approx(260, rel=0.3)
 
 
 def test_causes_that_spare_lemons_strike_everybody_alike() -> None:
