@@ -64,7 +64,7 @@ def plain_fill(rows: NodeRows, arrivals: list[Ask], policy: SharePolicy, mix: Ta
         if not candidates:
             placed.append(-1)
             continue
-        score = policy.score(Offer(rows, ask, gauge, gauge.now(rows)))
+        score = policy.score(Offer(rows, ask, gauge))
         best = score.max(axis=1) if score.ndim == 2 else score
         row = max(candidates, key=lambda r: (best[r], -r))
         placed.append(row)

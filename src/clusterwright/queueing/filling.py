@@ -7,7 +7,7 @@ the same choices as scoring every node every time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from clusterwright.queueing.preferring import GpuChoice, Offer, SharePolicy
 
 UNFIT = np.iinfo(np.int64).min
 """Score of a node that the task does not fit on."""
+
+AT_ONCE = 4096
+"""Rows that are measured at a time: some megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +101,19 @@ def fill(
     kind_of = np.array([kinds[ask] for ask in asks], dtype=np.int64)[arrivals]
     by_kind = list(kinds)
     rows = np.empty(len(arrivals), dtype=np.int64)
-    fragmented = np.empty(len(arrivals), dtype=np.int64)
+    free_after = np.empty((len(arrivals), nodes.free_milli.shape[1]), dtype=np.int64)
+    cpu_after = np.empty(len(arrivals), dtype=np.int64)
     for i, kind in enumerate(kind_of.tolist()):
-        rows[i] = board.place(kind, by_kind[kind])
-        fragmented[i] = board.fragmented
+        row = rows[i] = board.place(kind, by_kind[kind])
+        free_after[i] = board.nodes.free_milli[row]
+        cpu_after[i] = board.nodes.cpu_milli[row]
+    after = replace(nodes.at(rows), free_milli=free_after, cpu_milli=cpu_after)
     milli = np.array([ask.total_milli for ask in by_kind], dtype=np.int64)[kind_of]
     return Filling(
         rows=rows,
         arrived_milli=np.cumsum(milli),
         allocated_milli=np.cumsum(np.where(rows >= 0, milli, 0)),
-        fragmented_milli=fragmented / mix.total,
+        fragmented_milli=_course(board.gauge.now(nodes), rows, _measured(board.gauge, after)) / mix.total,
         capacity_milli=int(nodes.gpus.sum()) * MILLI,
     )
 
@@ -128,6 +134,26 @@ def by_arrived(filling: Filling, values: Floats | Ints, percents: Sequence[int])
     return np.array(out)
 
 
+def _measured(gauge: Gauge, after: NodeRows) -> Ints:
+    """Fragmentation of many rows, a bounded number at a time."""
+    every = np.arange(len(after.gpus))
+    parts = [gauge.now(after.at(every[begin : begin + AT_ONCE])) for begin in range(0, len(every), AT_ONCE)]
+    return np.concatenate([every[:0], *parts])
+
+
+def _course(by_node: Ints, rows: Ints, after: Ints) -> Ints:
+    """Sum over all nodes after each arrival, from each node's value at the start and the placed node's value after."""
+    current = by_node.tolist()
+    total = sum(current)
+    out = []
+    for row, value in zip(rows.tolist(), after.tolist(), strict=True):
+        if row >= 0:
+            total += value - current[row]
+            current[row] = value
+        out.append(total)
+    return np.array(out, dtype=np.int64)
+
+
 class _Board:
     """Nodes while they fill, with the scores of every kind of task seen."""
 
@@ -136,8 +162,6 @@ class _Board:
         self.policy = policy
         self.rng = rng
         self.gauge = Gauge(mix, nodes)
-        self.by_node = self.gauge.now(nodes)
-        self.fragmented = int(self.by_node.sum())
         self.scores: dict[int, Ints] = {}
         self.gpu: dict[int, Ints] = {}
         self.seen: dict[int, int] = {}
@@ -150,9 +174,6 @@ class _Board:
         if row < 0:
             return -1
         self.nodes.place(row, ask, self._gpus(kind, row, ask))
-        now = int(self.gauge.now(self.nodes.at(np.array([row])))[0])
-        self.fragmented += now - int(self.by_node[row])
-        self.by_node[row] = now
         self.changes += 1
         self.at_change[row] = self.changes
         return row
@@ -171,7 +192,7 @@ class _Board:
         if len(fitting) == 0:
             return scores
         asked = stale if self.policy.by_domain else fitting
-        score = self.policy.score(Offer(self.nodes.at(asked), ask, self.gauge, self.by_node[asked]))
+        score = self.policy.score(Offer(self.nodes.at(asked), ask, self.gauge))
         score = score[fits] if self.policy.by_domain else score
         if self.policy.gpu is GpuChoice.SCORED:
             self.gpu[kind][fitting] = score.argmax(axis=1)
@@ -185,10 +206,10 @@ class _Board:
         self.seen[kind] = self.changes
         if self.policy.by_domain:
             changed = np.isin(self.nodes.domain, self.nodes.domain[changed])
-        return np.flatnonzero(changed)
+        return changed.nonzero()[0]
 
     def _choose(self, scores: Ints) -> int:
-        row = int(np.argmax(scores))
+        row = int(scores.argmax())
         if scores[row] == UNFIT:
             return -1
         if self.policy.random_tie and self.rng is not None:

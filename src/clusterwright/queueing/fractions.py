@@ -133,7 +133,7 @@ class NodeRows:
         """Which of these rows the ask could start on now: (rows,) bool."""
         fits = (self.cpu_milli[index] >= ask.cpu_milli) & (self.memory_mib[index] >= ask.memory_mib)
         if ask.gpus:
-            fits &= np.count_nonzero(self.free_milli[index] >= ask.gpu_milli, axis=1) >= ask.gpus
+            fits &= (self.free_milli[index] >= ask.gpu_milli).sum(axis=1) >= ask.gpus
         if ask.models:
             fits &= self.accepts([ask])[self.model[index], 0]
         return fits

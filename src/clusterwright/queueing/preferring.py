@@ -22,17 +22,11 @@ BEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Nodes that could take an ask.
-
-    Args:
-        gauge: measures fragmentation against the mix that is expected.
-        fragments: (nodes,) int64, `gauge.now(rows)`.
-    """
+    """Nodes that could take an ask; `gauge` measures fragmentation against the mix that is expected."""
 
     rows: NodeRows
     ask: Ask
     gauge: Gauge
-    fragments: Ints
 
 
 Score = Callable[[Offer], Ints]
@@ -93,7 +87,8 @@ def fragmentation_gradient(offer: Offer) -> Ints:
     """
     after = offer.gauge.after(offer.rows, offer.ask)
     room = after != NEVER
-    growth = np.where(room, after - offer.fragments[:, None], 0) / (offer.gauge.mix.total * MILLI)
+    before = offer.gauge.now(offer.rows)[:, None]
+    growth = np.where(room, after - before, 0) / (offer.gauge.mix.total * MILLI)
     return np.where(room, _whole_steps(1.0 / (1.0 + np.exp(growth)) * BEST), -1)
 
 
@@ -105,10 +100,10 @@ def gpu_packing(offer: Offer) -> Ints:
     rows, ask = offer.rows, offer.ask
     if not ask.gpus:
         return np.zeros(len(rows.gpus), dtype=np.int64)
-    idle = np.count_nonzero(rows.free_milli == MILLI, axis=1)
+    idle = (rows.free_milli == MILLI).sum(axis=1)
     roomy_first = np.where(rows.free_milli >= ask.gpu_milli, rows.free_milli, MILLI + 1)
     chosen: Ints = np.sort(roomy_first, axis=1)[:, : ask.gpus]
-    new = np.count_nonzero(chosen == MILLI, axis=1)
+    new = (chosen == MILLI).sum(axis=1)
     on_idle_node = np.maximum(BEST // 3 - idle, idle)
     on_idle_gpus = np.maximum(BEST // 2 - new, BEST // 3)
     on_used_gpus = np.maximum(BEST - (chosen * 100 // MILLI).sum(axis=1) // 10, BEST // 2)
@@ -125,7 +120,7 @@ def gpu_clustering(offer: Offer) -> Ints:
     if not ask.gpus:
         return np.zeros(len(rows.gpus), dtype=np.int64)
     same = rows.tenants[:, ask.size] > 0
-    sizes = np.count_nonzero(rows.tenants, axis=1)
+    sizes = (rows.tenants > 0).sum(axis=1)
     quarter: Ints = np.where(same, np.where(sizes == 1, 3, 2), np.where(sizes == 0, 1, 0))
     fuller: Ints = BEST // 4 * (rows.most_milli - rows.free_milli.sum(axis=1)) // rows.most_milli
     return fuller + quarter * BEST // 4

@@ -25,6 +25,11 @@ def test_what_does_not_fit_arrives_all_the_same_and_later_tasks_still_start() ->
     assert rows.free_milli.tolist() == [[1000, 1000]]
 
 
+def test_nothing_arriving_is_an_empty_filling() -> None:
+    filling = fill(lay_out([NodeSpec("n", 2)]), [WHOLE], np.array([], dtype=np.int64), POLICIES["fgd"], MIX)
+    assert len(filling.rows) == len(filling.fragmented_milli) == 0
+
+
 @pytest.mark.parametrize("ask", [Ask(2000, 1), Ask(0, 1, memory_mib=20), Ask(0, 1, models=("T4",)), Ask(2000)])
 def test_cpu_memory_and_model_keep_a_task_out(ask: Ask) -> None:
     rows = lay_out([NodeSpec("n", 1, cpu_milli=1000, memory_mib=10, model="G2")])

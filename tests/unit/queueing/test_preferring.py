@@ -27,8 +27,7 @@ def rows_of(*free: tuple[int, ...], cpu_milli: int = 8000, domains: str = "") ->
 
 
 def scores(policy: str, rows: NodeRows, ask: Ask) -> list[int]:
-    gauge = Gauge(MIX, rows)
-    found = POLICIES[policy].score(Offer(rows, ask, gauge, gauge.now(rows)))
+    found = POLICIES[policy].score(Offer(rows, ask, Gauge(MIX, rows)))
     return found.tolist() if found.ndim == 1 else found.max(axis=1).tolist()
 
 
