@@ -171,3 +171,52 @@ def test_no_two_jobs_may_evict_each_other_in_turn(tree: QueueTree, jobs: list[tu
         assert not may_evict(usage, victim, taker) or usage.shares(victim.queue)[branch] == before
         usage.remove(taker.queue, taker.flavor, taker.gpus)
         usage.add(victim.queue, victim.flavor, victim.gpus)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 16), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 8), st.none() | st.integers(0, 8)), max_size=3),
+    st.integers(0, 40),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 8)), max_size=20),
+)
+def test_guarantees_hold_on_what_is_healthy_as_long_as_slack_covers_the_rest(
+    guarantees: list[int], slack: list[tuple[int, int | None]], unhealthy: int, asks: list[tuple[int, int]]
+) -> None:
+    flavor = FLAVORS[0]
+    leaves = [Queue(f"q{i}", "all", {flavor: Quota(g)}) for i, g in enumerate(guarantees)]
+    spares = [Queue(f"s{i}", "all", {flavor: Quota(g, lend=lend)}, slack=True) for i, (g, lend) in enumerate(slack)]
+    usage = Usage(QueueTree((Queue("all"), *leaves, *spares)))
+    lent = sum(g if lend is None else min(g, lend) for g, lend in slack)
+    uncovered = usage.withdraw(flavor, unhealthy)
+    assert uncovered == max(0, unhealthy - lent)
+    for number, gpus in asks:
+        name = f"q{number % len(leaves)}"
+        if usage.fits(name, flavor, gpus):
+            usage.add(name, flavor, gpus)
+    used = sum(usage.usage(q.name, flavor) for q in leaves)
+    # What is admitted never needs the unhealthy ones that slack covers, nor what slack does not lend.
+    assert used <= sum(guarantees) + lent - (unhealthy - uncovered)
+    if all(usage.usage(q.name, flavor) <= g for q, g in zip(leaves, guarantees, strict=True)):
+        for queue, guarantee in zip(leaves, guarantees, strict=True):
+            assert usage.available(queue.name, flavor) >= guarantee - usage.usage(queue.name, flavor)
+
+
+@settings(deadline=None, max_examples=60)
+@given(trees(), st.lists(st.tuples(st.integers(0, 7), st.integers(1, 20), st.booleans()), max_size=30))
+def test_jobs_that_may_not_be_preempted_never_hold_more_than_the_guarantee(
+    tree: QueueTree, asks: list[tuple[int, int, bool]]
+) -> None:
+    """So whatever else their queue uses can be taken back, and with it all that it borrowed."""
+    flavor, usage, leaves = FLAVORS[0], Usage(tree, flavors=FLAVORS), sorted(tree.leaves)
+    fixed = dict.fromkeys(leaves, 0.0)
+    for number, quarters, preemptible in asks:
+        name, gpus = leaves[number % len(leaves)], quarters / 4
+        assert usage.fits(name, flavor, gpus, guaranteed=True) == (
+            usage.named(name, flavor) and gpus <= usage.guaranteed_available(name, flavor)
+        )
+        if usage.fits(name, flavor, gpus, guaranteed=not preemptible):
+            usage.add(name, flavor, gpus, preemptible=preemptible)
+            fixed[name] += 0 if preemptible else gpus
+    for name in leaves:
+        assert fixed[name] <= usage.subtree(name, flavor)
