@@ -98,7 +98,7 @@ def test_many_attempts_at_once_are_the_same_as_one_by_one(plan: Checkpoints, row
 def test_the_ledger_charges_each_part_to_its_line(
     attempt: Attempt, ran: int, held: int, admitted_ms: int, gpus: int, ending: Ending
 ) -> None:
-    spent = spend(attempt, ran, held)
+    spent = leave(attempt, ran, held)[1] if ending is Ending.PREEMPTED else spend(attempt, ran, held)
     sums = [0] * len(ENTRIES)
     charge_attempt(sums, record_spent(attempt, spent, gpus, admitted_ms / 1000, ending))
     assert sum(sums) == gpus * spent.total_ms

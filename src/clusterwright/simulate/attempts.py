@@ -172,22 +172,28 @@ def leave(attempt: Attempt, notice_ms: int, grace_ms: int) -> tuple[int, Spent]:
     """When an attempt that is told to leave has left, from its beginning, and where its time went.
 
     It saves a last checkpoint when that is durable within the grace; one whose stall has begun is completed instead.
-    When it cannot, or nothing is to be saved, it leaves at once. An attempt that would end before it is told ends.
+    When it cannot, it waits for the checkpoint that is being written, if that is durable within the grace; else, or
+    with nothing to save, it leaves at once. An attempt that would end before it is told ends.
 
     Args:
         notice_ms: from its beginning to the notice (SIGTERM).
         grace_ms: until it is killed (SIGKILL).
     """
-    every = attempt.checkpoints.every_ms
+    every, stall, write = attempt.checkpoints.every_ms, attempt.checkpoints.stall_ms, attempt.checkpoints.write_ms
     if not every or notice_ms >= attempt.length_ms or notice_ms <= attempt.starting_ms:
         return min(notice_ms, attempt.length_ms), spend(attempt, notice_ms)
-    now = _progress(attempt, notice_ms - attempt.starting_ms)
-    stall = attempt.checkpoints.stall_ms - (now.in_stall_ms or 0)
-    write = attempt.checkpoints.write_ms
-    if stall + write > grace_ms or now.done_ms == saved_ms(attempt, notice_ms):
+    at_work = notice_ms - attempt.starting_ms
+    now, copied = _progress(attempt, at_work), _complete_ms(attempt, at_work)
+    save = stall - (now.in_stall_ms or 0)
+    if save + write <= grace_ms and now.done_ms > copied:
+        spent = Spent(attempt.starting_ms, now.done_ms, now.blocked_ms + save, stalled_since_ms=write)
+        return notice_ms + save + write, spent
+    stalled = copied // every * stall
+    wait = copied + stalled + write - at_work
+    if not 0 < wait <= grace_ms or not copied:
         return notice_ms, spend(attempt, notice_ms)
-    spent = Spent(attempt.starting_ms, now.done_ms, now.blocked_ms + stall, stalled_since_ms=write)
-    return notice_ms + stall + write, spent
+    since = now.blocked_ms - stalled + wait
+    return notice_ms + wait, Spent(attempt.starting_ms, copied, stalled, now.done_ms - copied, since)
 
 
 def _progress(attempt: Attempt, at_work_ms: int) -> _Progress:

@@ -81,13 +81,20 @@ def test_a_silent_failure_takes_the_checkpoints_after_it() -> None:
 def test_who_is_told_to_leave_saves_when_the_grace_allows_it() -> None:
     assert leave(STOPPING, 25 + 150, grace_ms=10) == (25 + 160, Spent(25, 140, 20, 0))
     assert leave(STOPPING, 25 + 150, grace_ms=9) == (25 + 150, Spent(25, 100, 10, 40))
-    assert leave(BEHIND, 25 + 150, grace_ms=69) == (25 + 150, Spent(25, 0, 0, 140, 10))
+    assert leave(BEHIND, 25 + 150, grace_ms=69) == (25 + 170, Spent(25, 100, 10, 40, 20))
     assert leave(BEHIND, 25 + 150, grace_ms=70) == (25 + 220, Spent(25, 140, 20, 0, 60))
 
 
 def test_a_checkpoint_that_has_begun_is_completed() -> None:
     assert leave(STOPPING, 25 + 104, grace_ms=6) == (25 + 110, Spent(25, 100, 10, 0))
     assert leave(STOPPING, 25 + 104, grace_ms=5) == (25 + 104, Spent(25, 0, 0, 100, 4))
+
+
+def test_who_cannot_save_waits_for_what_is_being_written() -> None:
+    # At 25 + 150 the first copy, of 25 + 110, needs 20 more to be durable; a new one would need 10 + 60.
+    assert leave(BEHIND, 25 + 150, grace_ms=20) == (25 + 170, Spent(25, 100, 10, 40, 20))
+    assert leave(BEHIND, 25 + 150, grace_ms=19) == (25 + 150, Spent(25, 0, 0, 140, 10))
+    assert leave(BEHIND, 25 + 110, grace_ms=1000) == (25 + 170, Spent(25, 100, 10, 0, 60))
 
 
 def test_who_has_nothing_to_save_leaves_at_once() -> None:

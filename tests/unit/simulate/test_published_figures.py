@@ -52,7 +52,7 @@ def failure_times_s(nodes: int, count: int, seed: int = 1) -> NDArray[np.float64
 
 @pytest.mark.parametrize(("gpus", "hours"), [(16_384, 1.80), (131_072, 0.225)])
 def test_mean_time_to_failure_at_the_rate_of_rsc1(gpus: int, hours: float) -> None:
-    gaps_h = np.diff(failure_times_s(gpus // 8, 40_000)) / 3600
+    gaps_h = np.diff(failure_times_s(gpus // 8, 20_000)) / 3600
     assert gaps_h.mean() == pytest.approx(mttf_h(gpus // 8, RSC1_PER_1000_NODE_DAYS), rel=0.02)
     assert gaps_h.mean() == pytest.approx(hours, rel=0.02)
     assert gaps_h.std() == pytest.approx(hours, rel=0.02)  # exponential
@@ -103,7 +103,7 @@ def test_the_causes_of_llama_3() -> None:
     """2,048 nodes for 54 days: 419 interruptions with a standard deviation of √419, and the table of causes."""
     rates = load_catalogue().failures("llama3-405b")
     totals, causes = [], Counter[str]()
-    for seed in range(120):
+    for seed in range(60):
         process = Failing(causes_of(rates), Population(2048), Streams(seed))
         total = 0
         while process.next_s < 54 * DAY:
@@ -116,8 +116,8 @@ def test_the_causes_of_llama_3() -> None:
     assert np.std(totals, ddof=1) == pytest.approx(math.sqrt(419), rel=0.2)
     for row in rates.causes:
         of_one_run = row.interruptions
-        assert causes[row.cause] / 120 == pytest.approx(
-            of_one_run, abs=max(0.02 * of_one_run, 4 * (of_one_run / 120) ** 0.5)
+        assert causes[row.cause] / 60 == pytest.approx(
+            of_one_run, abs=max(0.02 * of_one_run, 4 * (of_one_run / 60) ** 0.5)
         )
 
 
