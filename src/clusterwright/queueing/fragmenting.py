@@ -96,23 +96,23 @@ class Gauge:
         if not ask.shared:
             return self._left(_without_whole(rows.free_milli, ask.gpus), welcome)[:, None]
         out = np.full(rows.free_milli.shape, NEVER)
-        row, gpu = np.nonzero(rows.free_milli >= ask.gpu_milli)
-        free = rows.free_milli[row, gpu]
-        usable = self._usable(rows.free_milli)[row] - self._usable(free[:, None])
-        usable += self._usable(free[:, None] - ask.gpu_milli)
+        row, gpu = (rows.free_milli >= ask.gpu_milli).nonzero()
+        each = self._usable(rows.free_milli)
+        shared = each[row, gpu]
+        usable = each.sum(axis=1)[row] - shared
+        usable += np.where(shared >= self._levels + ask.gpu_milli, shared - ask.gpu_milli, 0)
         total = rows.free_milli.sum(axis=1)[row] - ask.gpu_milli
         out[row, gpu] = total * self.mix.total - self._used(usable, welcome[row])
         return out
 
     def _left(self, free: Ints, welcome: Ints) -> Ints:
         total: Ints = free.sum(axis=1) * self.mix.total
-        return total - self._used(self._usable(free), welcome)
+        return total - self._used(self._usable(free).sum(axis=1), welcome)
 
     def _usable(self, free: Ints) -> Ints:
-        """Free milli-GPU on GPUs with room for a task, by its level: (nodes, levels)."""
+        """Free milli-GPU of each GPU with room for a task, by its level: (nodes, GPUs, levels)."""
         each = free[:, :, None]
-        usable: Ints = np.where(each >= self._levels, each, 0).sum(axis=1)
-        return usable
+        return np.where(each >= self._levels, each, 0)
 
     def _welcome(self, rows: NodeRows, cpu_milli: int) -> Ints:
         """How often a task comes that CPU and model allow once `cpu_milli` is taken: (nodes, tasks)."""
