@@ -67,10 +67,10 @@ class Accounting:
         if record.wrong:
             code = "end-before-start" if record.wrong.startswith("ends ") else "contradiction"
             return self._tally.reject(code, record.line, record.text, record.wrong)
+        if "_[" in record.job:  # before steps: a list that is cut ends in points
+            return self._take_array(record)
         if record.step:
             return self._take_step(record)
-        if "_[" in record.job:
-            return self._take_array(record)
         if "+" in record.job:
             return self._take_component(record)
         self._take(record, record.job)
@@ -89,7 +89,7 @@ class Accounting:
         return conclude(kind, self._builder, self._tally, self._zone)
 
     def _take_step(self, record: Record) -> None:
-        key = _key(record, record.job)
+        key = _key(record, record.job.partition("+")[0])
         if key in self._places:
             return self._tally.part("step", record.line, record.text)
         if not self._orphans[key]:

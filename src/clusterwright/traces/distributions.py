@@ -116,14 +116,15 @@ class Sample:
 
 
 def weigh(values: Floats, censored: Mask) -> Sample:
-    """Observed values with their Kaplan–Meier weights; what no observation reaches goes to the largest one."""
+    """Observed values with their Kaplan–Meier weights; what is beyond the largest one counts to it (Efron 1967)."""
     order = np.lexsort((censored, values))  # at equal values observations come first
     sorted_values, observed = values[order], ~censored[order]
     at_risk = np.arange(len(values), 0, -1, dtype=np.float64)
     survival = np.cumprod(np.where(observed, 1.0 - 1.0 / at_risk, 1.0))
     weights = np.diff(np.concatenate(([1.0], survival))) * -1.0
     kept = weights[observed]
-    return Sample(sorted_values[observed], kept / kept.sum())
+    kept[-1] += 1.0 - kept.sum()
+    return Sample(sorted_values[observed], kept)
 
 
 def fit_all(sample: Sample) -> tuple[Fitted, ...]:

@@ -15,6 +15,7 @@ from clusterwright.traces.tables import Counts, Floats, Trace, Words
 
 #: Most jobs of one sample: ten times the largest trace that is replayed.
 MOST_JOBS: Final = 10_000_000
+MOST_DAYS: Final = 36_525
 #: Gaps among which the first one is drawn by its length.
 _CANDIDATES: Final = 10_000
 _FLOATS: Final = ("eligible_s", "start_s", "end_s", "cpus", "memory_gib", "priority")
@@ -24,13 +25,13 @@ def sample(fit: Fit, rng: np.random.Generator, days: float) -> Trace:
     """Jobs submitted in `days` days from Monday 0 h on, in s since then; how long each runs, but no start.
 
     Args:
-        days: more than 0.
+        days: more than 0, at most a century.
 
     Raises:
         InvalidInput: when no day, or more than ten million jobs, are asked for.
     """
-    if not days > 0:
-        raise InvalidInput(f"days is {days}, must be more than 0")
+    if not 0 < days <= MOST_DAYS:
+        raise InvalidInput(f"days is {days:g}, must be more than 0 and at most {MOST_DAYS:,}")
     submit_s = draw_arrivals(fit.arrivals, rng, days)
     count = len(submit_s)
     shares = np.array([kind.share for kind in fit.kinds])
@@ -73,8 +74,10 @@ def draw_arrivals(arrivals: Arrivals, rng: np.random.Generator, days: float) -> 
         missing = int((expected[-1] - moments[-1][-1]) * 1.05) + 100
         moments.append(moments[-1][-1] + np.cumsum(_gaps(arrivals, rng, missing)))
     clock = np.concatenate(moments)
-    grows = np.concatenate(([True], np.diff(expected) > 0))  # hours without jobs take no time of this clock
-    return np.asarray(np.interp(clock[clock < expected[-1]], expected[grows], edges_s[grows]))
+    clock = clock[clock < expected[-1]]
+    hour = np.searchsorted(expected, clock, side="right") - 1  # the last of equal ones: hours without jobs are passed
+    within = (clock - expected[hour]) / (expected[hour + 1] - expected[hour])
+    return np.asarray(edges_s[hour] + within * (edges_s[hour + 1] - edges_s[hour]))
 
 
 def _gaps(arrivals: Arrivals, rng: np.random.Generator, count: int) -> Floats:
