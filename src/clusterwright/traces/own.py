@@ -73,7 +73,7 @@ def _cell(name: str, value: Any) -> str:
 
 def _add(builder: TraceBuilder, tally: Tally, rows: CsvRows, row: Mapping[str, str]) -> None:
     line, text = rows.line, rows.text
-    floats = {name: _float(row[name], _BLANKS.get(name, nan)) for name in (*_MOMENTS, *_FLOATS)}
+    floats = {name: _float(name, row[name]) for name in (*_MOMENTS, *_FLOATS)}
     counts = {name: _count(row[name], _BLANKS.get(name, UNKNOWN)) for name in _COUNTS}
     if not row["id"]:
         return tally.reject("no-id", line, text)
@@ -96,10 +96,10 @@ def _add(builder: TraceBuilder, tally: Tally, rows: CsvRows, row: Mapping[str, s
     return None
 
 
-def _float(text: str, blank: float) -> float | None:
+def _float(name: str, text: str) -> float | None:
     if not text:
-        return blank
-    return inf if text == "inf" else read_number(text)
+        return float(_BLANKS.get(name, nan))
+    return inf if text == "inf" and name == "limit_s" else read_number(text)
 
 
 def _count(text: str, blank: int) -> int | None:
