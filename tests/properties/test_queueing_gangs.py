@@ -13,7 +13,9 @@ from builders.gang_oracle import Spot, can_place, place_equal
 from clusterwright.queueing.clusters import Cluster, Floor, NodeInfo
 from clusterwright.queueing.gangs import NoFit
 from clusterwright.queueing.policies import NodeTie, Packing, Policy
+from clusterwright.queueing.replacing import replace_nodes
 from clusterwright.queueing.requests import Demand, Placement, Shape, TopologyWish
+from clusterwright.queueing.shortfalls import moves
 
 LEVELS = ("block", "rack")
 NAMES = [f"n{i}" for i in range(7)]
@@ -139,13 +141,15 @@ def test_a_gang_is_placed_where_trying_everything_places_one(
 def test_equal_tasks_go_where_placing_one_after_the_other_puts_them(
     nodes: list[NodeInfo], taken: list[int], count: int, gpus: int
 ) -> None:
-    # Names that begin with their path, so that "the first by name" is the same for nodes and for domains.
-    nodes = [replace(n, name="/".join([*n.path, "" if n.path else "~", n.name])) for n in nodes]
+    # Names begin with their path, so that "the first by name" is the same for nodes and for domains; a node whose path
+    # ends early is a domain of its own at the levels it lacks.
+    padded = {n.name: (*n.path, *[f"~{n.name}"] * (2 - len(n.path))) for n in nodes}
+    paths = {"/".join([*path, name]): path for name, path in padded.items()}
+    nodes = [replace(n, name="/".join([*padded[n.name], n.name])) for n in nodes]
     floor = make(nodes)
     for (i, total), busy in zip(enumerate(floor.total.tolist()), taken, strict=False):
         gone = min(busy, total)
         floor.take(Placement("h100", ((0, i, 1),), gone), Demand((Shape(1, gone),)))
-    paths = {n.name: n.path for n in nodes}
     spots = [Spot(n, int(floor.free[i]), paths[n]) for i, n in enumerate(floor.names) if floor.usable[i]]
     expected = place_equal(count, gpus, spots) if spots else None
     found = floor.find(Demand((Shape(count, gpus),)))
@@ -268,3 +272,63 @@ def test_what_fits_now_could_ever_fit_and_an_array_changes_as_the_floor_does(
     floor.put_back(free, found, demand)
     floor.give(found, demand)
     assert np.array_equal(free, floor.free)
+
+
+@settings(max_examples=100, deadline=None)
+@given(floors(), st.data())
+def test_replaced_gangs_keep_their_tasks_and_wishes_and_can_be_taken(
+    at: tuple[Floor, list[tuple[Placement, Demand]]], data: st.DataObject
+) -> None:
+    floor, held = at
+    if not held:
+        return
+    placement, demand = data.draw(st.sampled_from(held))
+    lost = data.draw(st.sets(st.sampled_from([n for _, n, _ in placement.runs]), min_size=1))
+    for node in lost:
+        floor.set_usable(node, usable=False)
+    new = replace_nodes(floor, placement, demand, lost)
+    if isinstance(new, NoFit):
+        return
+    before, after = _by_rank(placement), _by_rank(new)
+    assert [g for g, _ in before] == [g for g, _ in after]
+    assert all(new == old for (_, old), (_, new) in zip(before, after, strict=True) if old not in lost)
+    nodes = {n for _, n in after}
+    assert not nodes & lost
+    assert not {floor.names[n] for (_, old), (_, n) in zip(before, after, strict=True) if n != old} & demand.exclude
+    for i, shape in enumerate(demand.groups):
+        mine = [n for g, n in after if g == i]
+        assert not shape.spread or len(set(mine)) == len(mine)
+    wish = demand.topology
+    if wish is not None and wish.level and (wish.required or wish.exclusive):
+        assert len({domain_of(floor, wish.level, n) for n in nodes}) == 1
+    if wish is not None and wish.slice_tasks:
+        for i in range(len(demand.groups)):
+            ranks = [domain_of(floor, wish.slice_level, n) for g, n in after if g == i]
+            assert all(len(set(ranks[j : j + wish.slice_tasks])) == 1 for j in range(0, len(ranks), wish.slice_tasks))
+    floor.give(placement, demand)
+    floor.take(new, demand)
+    floor.give(new, demand)
+
+
+def _by_rank(placement: Placement) -> list[tuple[int, int]]:
+    """(group, node) of every task."""
+    return [(g, n) for g, n, tasks in placement.runs for _ in range(tasks)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(floors(), st.integers(1, 4), st.integers(1, 8), st.sampled_from(["", "block", "rack", "node"]), st.data())
+def test_clearing_fewer_gpus_than_said_makes_no_room(
+    at: tuple[Floor, list[tuple[Placement, Demand]]], count: int, gpus: int, level: str, data: st.DataObject
+) -> None:
+    floor, _ = at
+    demand = Demand((Shape(count, gpus),), (), TopologyWish(level))
+    found = moves(floor, demand)
+    if found is None:
+        return
+    assert (found.gpus == 0) == isinstance(floor.find(demand), Placement)
+    free = floor.free.copy()
+    for _ in range(found.gpus - 1):
+        busy = [i for i in range(len(free)) if free[i] < floor.total[i]]
+        free[data.draw(st.sampled_from(busy))] += 1
+    if found.gpus:
+        assert floor.find_in(np.where(floor.closed, 0, free), demand) is NoFit.IMPOSSIBLE
