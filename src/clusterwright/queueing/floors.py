@@ -123,6 +123,10 @@ class Floor:
                 array by a placement.
             spare: further resources in thousandths, as `self.spare`; unset are those of now.
         """
+        gpus = demand.single
+        if gpus:
+            node = self._pick_in(free, gpus) if gpus <= gpus_at_most else -1
+            return NoFit.IMPOSSIBLE if node < 0 else self._single(node, gpus)
         return self._find(np.maximum(free, 0), self.spare if spare is None else spare, demand, gpus_at_most)
 
     def could_ever(self, demand: Demand) -> bool:
@@ -210,6 +214,14 @@ class Floor:
         """Change an array as `take` would change `free`."""
         for node, gpus in self.effect(placement, demand).gpus.items():
             free[node] -= gpus
+
+    def _pick_in(self, free: Ints, gpus: int) -> int:
+        """What `Shelves.pick` would answer if this were free."""
+        fits = np.flatnonzero((free >= gpus) & self.usable)
+        if not len(fits):
+            return -1
+        left = free[fits]
+        return int(fits[left.argmax() if self.packing is Packing.EMPTIEST else left.argmin()])
 
     def _first_open(self) -> int:
         """The first node that takes tasks, full or not; −1 when there is none."""
