@@ -265,13 +265,18 @@ def test_what_fits_now_could_ever_fit_and_an_array_changes_as_the_floor_does(
     if isinstance(found, NoFit):
         return
     assert floor.could_ever(demand)
-    free = floor.free.copy()
-    floor.take_away(free, found, demand)
+    free, alone = floor.free.copy(), floor.free.copy()
+    spare = {name: amounts.copy() for name, amounts in floor.spare.items()}
+    floor.take_away(free, found, demand, spare)
+    floor.take_away(alone, found, demand)
     floor.take(found, demand)
-    assert np.array_equal(free, floor.free)
-    floor.put_back(free, found, demand)
+    assert free.tolist() == alone.tolist() == floor.free.tolist()
+    assert {n: s.tolist() for n, s in spare.items()} == {n: s.tolist() for n, s in floor.spare.items()}
+    floor.put_back(free, found, demand, spare)
+    floor.put_back(alone, found, demand)
     floor.give(found, demand)
-    assert np.array_equal(free, floor.free)
+    assert free.tolist() == alone.tolist() == floor.free.tolist()
+    assert {n: s.tolist() for n, s in spare.items()} == {n: s.tolist() for n, s in floor.spare.items()}
 
 
 @settings(max_examples=100, deadline=None)

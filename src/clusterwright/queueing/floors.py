@@ -205,15 +205,29 @@ class Floor:
         """What a placement takes from each node."""
         return effect_of(self.layout, self.total, self.resources, placement, demand)
 
-    def put_back(self, free: Ints, placement: Placement, demand: Demand) -> None:
-        """Change an array as `give` would change `free`."""
-        for node, gpus in self.effect(placement, demand).gpus.items():
-            free[node] += gpus
+    def put_back(
+        self, free: Ints, placement: Placement, demand: Demand, spare: Mapping[str, Ints] | None = None
+    ) -> None:
+        """Change arrays as `give` would change `free` (and `spare`)."""
+        self._change(free, placement, demand, 1, spare or {})
 
-    def take_away(self, free: Ints, placement: Placement, demand: Demand) -> None:
-        """Change an array as `take` would change `free`."""
-        for node, gpus in self.effect(placement, demand).gpus.items():
-            free[node] -= gpus
+    def take_away(
+        self, free: Ints, placement: Placement, demand: Demand, spare: Mapping[str, Ints] | None = None
+    ) -> None:
+        """Change arrays as `take` would change `free` (and `spare`)."""
+        self._change(free, placement, demand, -1, spare or {})
+
+    def _change(self, free: Ints, placement: Placement, demand: Demand, sign: int, spare: Mapping[str, Ints]) -> None:
+        if placement.domain is None and not spare:
+            for group, node, tasks in placement.runs:
+                free[node] += sign * tasks * demand.groups[group].gpus
+            return
+        effect = self.effect(placement, demand)
+        for node, gpus in effect.gpus.items():
+            free[node] += sign * gpus
+        for name, amounts in spare.items():
+            for node, parts in effect.further.get(name, {}).items():
+                amounts[node] += sign * parts
 
     def _pick_in(self, free: Ints, gpus: int) -> int:
         """What `Shelves.pick` would answer if this were free."""

@@ -78,8 +78,8 @@ class _Left:
         self.stays = [r for r in placement.runs if r[1] not in lost]
         self.free = floor.free.copy()
         self.spare = {name: amounts.copy() for name, amounts in floor.spare.items()}
-        self._add(placement, 1)
-        self._add(Placement(placement.flavor, tuple(self.stays), 0), -1)
+        floor.put_back(self.free, placement, demand, self.spare)
+        floor.take_away(self.free, Placement(placement.flavor, tuple(self.stays), 0), demand, self.spare)
         usable = floor.usable.copy()
         if spares is not None:
             usable[:] = False
@@ -119,7 +119,7 @@ class _Left:
                 found = fit(space, Demand(shapes, topology=wish))
                 if not isinstance(found, NoFit):
                     runs = [(groups[g], n, tasks) for g, n, tasks in found.runs]
-                    self._add(Placement("", tuple(runs), 0), -1)
+                    self.floor.take_away(self.free, Placement("", tuple(runs), 0), self.demand, self.spare)
                     self.stays += runs
                     return runs
                 answer = found if found is NoFit.UNKNOWN else answer
@@ -134,15 +134,6 @@ class _Left:
             count[group] += tasks
         groups = sorted(count)
         return tuple(replace(self.demand.groups[g], count=count[g], least=None) for g in groups), groups
-
-    def _add(self, placement: Placement, sign: int) -> None:
-        """Give back (or with −1 take) what a placement takes."""
-        effect = self.floor.effect(placement, self.demand)
-        for node, gpus in effect.gpus.items():
-            self.free[node] += sign * gpus
-        for name, taken in effect.further.items():
-            for node, parts in taken.items():
-                self.spare[name][node] += sign * parts
 
 
 def _parts(floor: Floor, runs: Sequence[Run], lost: Collection[int], scope: Scope) -> list[list[int]]:
