@@ -12,12 +12,15 @@ a promise that every job behind it keeps (`promising`).
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
+from clusterwright.model.jobs import JobId
 from clusterwright.queueing.decisions import Decisions, Preemption, Start
 from clusterwright.queueing.evicting import find_victims
+from clusterwright.queueing.fairness import Take
 from clusterwright.queueing.gangs import NoFit
 from clusterwright.queueing.limits import gpus_allowed
 from clusterwright.queueing.lines import Age, Bunch, age_of
@@ -25,6 +28,7 @@ from clusterwright.queueing.policies import Backfill
 from clusterwright.queueing.promising import find_promise
 from clusterwright.queueing.requests import Demand, Placement, Request, resources_of
 from clusterwright.queueing.state import Claim, Promise, State
+from clusterwright.queueing.tournaments import Tournament
 from clusterwright.queueing.turns import Turn, turn_of
 from clusterwright.queueing.windows import closing, open_for
 
@@ -59,6 +63,7 @@ class _Cycle:
         self.easy = state.policy.backfill is Backfill.EASY
         self._hopeless: set[Demand] = set()
         self._again = False
+        self._promised: set[JobId] = set()  # a job is promised a start once in a cycle, so that passes end
 
     def run(self) -> Decisions:
         for job in list(self.state.claims):
@@ -84,6 +89,9 @@ class _Cycle:
             while not self._again and (offered := turns[0].next()) is not None and self._take(turns[0], *offered):
                 pass
             return
+        if state.policy.fair.now:
+            self._play(turns)
+            return
         queue: list[tuple[Rank, int, Turn]] = []
         for number, turn in enumerate(turns):
             self._offer(turn, number, queue)
@@ -97,6 +105,32 @@ class _Cycle:
                 heapq.heappush(queue, (now, number, turn))
             elif self._take(turn, *offered):
                 self._offer(turn, number, queue)
+
+    def _play(self, turns: Sequence[Turn]) -> None:
+        """Fair share: the branch of the tree that borrows least goes first, level by level."""
+        tournament, by_queue = Tournament(self.state.usage), {t.line.queue: t for t in turns}
+        for turn in turns:
+            self._enter(turn, tournament)
+        while not self._again and (name := tournament.first()) is not None:
+            turn = by_queue[name]
+            offered = turn.next()
+            if offered is not None and self._take(turn, *offered):
+                self._enter(turn, tournament)
+            else:
+                tournament.withdraw(name)
+
+    def _enter(self, turn: Turn, tournament: Tournament) -> None:
+        offered, usage = turn.next(), self.state.usage
+        if offered is None:
+            tournament.withdraw(turn.line.queue)
+            return
+        request = offered[1]
+        gpus, resources = request.demand.least_gpus, request.demand.least_resources
+        flavors = [f for f in self.state.flavors_of(request) if usage.named(request.queue, f)]
+        flavor = min(flavors, key=lambda f: usage.share(request.queue, f, gpus, resources), default="")
+        over_time = self.state.usage_over_time(request, self.now_s)
+        tie = (-request.priority, over_time, age_of(request))
+        tournament.offer(Take(request.queue, flavor, gpus, resources), tie)
 
     # -- order ----------------------------------------------------------------------------------------------------
 
@@ -133,6 +167,9 @@ class _Cycle:
 
     def _take(self, turn: Turn, bunch: Bunch, request: Request) -> bool:
         """Look at one job; whether its queue may offer another."""
+        if self.state.budgets is not None and self._overdrawn(request):
+            turn.advance()
+            return True
         promise = self.state.promise if self.easy else None
         depth = self.state.policy.backfill_depth
         turn.looked += 1
@@ -155,6 +192,15 @@ class _Cycle:
             self._pass_over(bunch)
         turn.advance()
         return self.easy or not self.state.tree.strict(request.queue)
+
+    def _overdrawn(self, request: Request) -> bool:
+        """Whether a budget does not admit the job; it is set apart then."""
+        budgets, gpus = self.state.budgets, request.demand.most_gpus
+        assert budgets is not None
+        refused = budgets.admits(request.queue, request.user, gpus, request.limit_s, self.now_s) is not None
+        if refused:
+            self.state.set_apart(request)
+        return refused
 
     def _pass_over(self, bunch: Bunch) -> None:
         """What a job of the bunch lacks all of them lack, unless a window closes to some and not to others."""
@@ -196,7 +242,7 @@ class _Cycle:
     # -- promises -------------------------------------------------------------------------------------------------
 
     def _check_promise(self) -> None:
-        """Forget a promise that something unforeseen made void, or whose time has come; renew one that others passed."""
+        """Void a promise after something unforeseen, at its time, and after others passed; it is made anew."""
         promise = self.state.promise
         if promise is None:
             return
@@ -209,8 +255,11 @@ class _Cycle:
         held = self.state.promise
         if held is not None and held.request.id == request.id:
             return True
+        if request.id in self._promised:
+            return False
         found = find_promise(request, self.state, self.now_s)
         if found is not None:
+            self._promised.add(request.id)
             self._again |= held is not None  # who waits behind was judged by the promise to the other
             self.state.promise = found
         return found is not None

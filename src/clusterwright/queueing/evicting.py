@@ -35,7 +35,7 @@ def find_victims(request: Request, state: State, now_s: float) -> tuple[Placemen
     The victims may be none: then what is leaving already will do, and only has to be kept for the job.
     """
     for flavor in state.flavors_of(request):
-        if not state.usage.named(request.queue, flavor):
+        if request.demand.least_gpus and not state.usage.named(request.queue, flavor):
             continue
         found = _Search(request, flavor, state, now_s).run()
         if found is not None:

@@ -11,23 +11,21 @@ NOTHING = -1.0
 
 
 def gpus_allowed(request: Request, flavor: str, usage: Usage, policy: Policy) -> float:
-    """GPUs of a flavor that the job may take, below 0 when its queue may not use the flavor at all.
+    """GPUs of a flavor that the job may take, below 0 when a further resource is lacking.
 
-    A job that may not be preempted takes guaranteed quota only, where the policy says so. Further resources count for
-    the smallest gang; a gang that could be larger is not made larger than they allow.
+    A queue may not use GPUs that it does not name; tasks without GPUs may run on their nodes. A job that may not be
+    preempted takes guaranteed quota only, where the policy says so. Further resources count for the smallest gang; a
+    gang that could be larger is not made larger than they allow.
     """
     queue, demand = request.queue, request.demand
     if not usage.named(queue, flavor):
-        return NOTHING
+        return 0.0
     if policy.guaranteed_only and not request.preemptible:
         allowed = usage.guaranteed_available(queue, flavor)
     else:
         allowed = usage.available(queue, flavor)
     if demand.plain:
         return allowed
-    for name, amount in demand.least_resources:
-        if not usage.named(queue, flavor, name) or usage.available(queue, flavor, name) < amount:
-            return NOTHING
-    most = dict(demand.most_resources)
-    fits_whole = all(usage.available(queue, flavor, name) >= amount for name, amount in most.items())
-    return allowed if fits_whole else min(allowed, demand.least_gpus)
+    if not usage.fits(queue, flavor, 0, demand.least_resources):
+        return NOTHING
+    return allowed if usage.fits(queue, flavor, 0, demand.most_resources) else min(allowed, demand.least_gpus)

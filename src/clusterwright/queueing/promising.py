@@ -25,7 +25,7 @@ def find_promise(request: Request, state: State, now_s: float) -> Promise | None
     """The earliest start of a job over its flavors; None when no known end makes room for it."""
     best: Promise | None = None
     for flavor in state.flavors_of(request):
-        if not state.usage.named(request.queue, flavor):
+        if request.demand.least_gpus and not state.usage.named(request.queue, flavor):
             continue
         found = _on_flavor(request, flavor, state, now_s)
         if found is not None and (best is None or found.at_s < best.at_s):

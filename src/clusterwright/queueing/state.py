@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.jobs import JobId
+from clusterwright.queueing.budgets import Budgets
 from clusterwright.queueing.clusters import Cluster, NodeInfo
 from clusterwright.queueing.domains import Ints
 from clusterwright.queueing.fairness import DecayedUsage
 from clusterwright.queueing.lines import Line
 from clusterwright.queueing.policies import Policy
-from clusterwright.queueing.quotas import QueueTree
+from clusterwright.queueing.quotas import QueueTree, Quota
 from clusterwright.queueing.requests import Demand, Holding, Placement, Request, Shape, resources_of
 from clusterwright.queueing.usages import Usage
 from clusterwright.queueing.windows import Window
@@ -71,6 +72,7 @@ class State:
         levels: names of the topology levels above a node, widest first.
         tree: quotas; the empty tree sets none.
         windows: reservations and maintenance.
+        budgets: gates of GPU-hours; none without.
 
     Attributes:
         freed: counts the changes after which something that could not start might.
@@ -85,14 +87,16 @@ class State:
         tree: QueueTree | None = None,
         policy: Policy | None = None,
         windows: Iterable[Window] = (),
+        budgets: Budgets | None = None,
     ) -> None:
         self.policy = policy or Policy()
         self.tree = tree or QueueTree()
         self.cluster = Cluster(nodes, levels, self.policy)
         self.usage = Usage(self.tree, self.policy, self.cluster.flavors)
-        self.windows = list(windows)
+        self.windows, self.budgets = list(windows), budgets
         self.waiting: dict[JobId, Request] = {}
         self.apart: dict[JobId, Request] = {}
+        self.overdrawn: dict[JobId, Request] = {}
         self.lines: dict[str, Line] = {}
         self.running: dict[JobId, Holding] = {}
         self.claims: dict[JobId, Claim] = {}
@@ -132,6 +136,7 @@ class State:
         """A waiting job is taken out of the queue."""
         request = self.waiting.pop(job)
         self.drop_claim(job)
+        self.overdrawn.pop(job, None)
         if self.apart.pop(job, None) is None:
             line = self.lines[request.queue]
             line.remove(request)
@@ -160,6 +165,9 @@ class State:
         self.running[request.id] = holding
         self.priorities[placement.flavor][request.priority] += 1
         self._expect(holding)
+        if self.budgets is not None:
+            since, gpus = holding.started_at_s, placement.gpus
+            self.budgets.start(request.id, request.queue, request.user, gpus, request.limit_s, since)
         if self.decayed is not None:
             self.decayed.begin(self._share_key(request), placement.gpus, holding.started_at_s)
         return holding
@@ -176,6 +184,8 @@ class State:
         self.usage.remove(request.queue, placement.flavor, placement.gpus, used, preemptible=request.preemptible)
         self.priorities[placement.flavor][request.priority] -= 1
         self.leaving.discard(job)
+        if self.budgets is not None:
+            self.budgets.end(job, now_s)
         if self.decayed is not None:
             self.decayed.end(self._share_key(request), placement.gpus, now_s)
         self.wake()
@@ -195,7 +205,17 @@ class State:
         self.leaving.add(job)
         self.surprises += 1
 
-    def set_usable(self, node: str, usable: bool) -> None:
+    def set_quota(self, queue: str, flavor: str, quota: Quota) -> None:
+        """A queue has another quota from now on; what runs stays."""
+        self.usage.set_quota(queue, flavor, quota)
+        queues = tuple(
+            replace(q, quotas={**q.quotas, flavor: quota}) if q.name == queue else q for q in self.tree.queues
+        )
+        self.tree = QueueTree(queues)
+        self.surprises += 1
+        self.wake()
+
+    def set_usable(self, node: str, *, usable: bool) -> None:
         """A node takes jobs from now on, or no longer (down, draining, in repair, spare)."""
         for floor in self.cluster.floors.values():
             index = floor.index.get(node)
@@ -210,6 +230,9 @@ class State:
     def wake(self) -> None:
         """Something may have become possible: every line is looked at in the next cycle."""
         self.freed += 1
+        for request in list(self.overdrawn.values()):
+            del self.overdrawn[request.id], self.apart[request.id]
+            self._line_up(request)
         self.woken.update(q for q, line in self.lines.items() if line.bunches)
 
     def wake_due(self, now_s: float) -> None:
@@ -221,17 +244,37 @@ class State:
                 del self.apart[job]
                 self._line_up(request)
 
-    def next_wake_s(self) -> float | None:
-        """When the next job reaches its earliest start, None when none waits for that."""
-        return self._sleeping[0][0] if self._sleeping else None
+    def next_wake_s(self, now_s: float) -> float | None:
+        """When time alone may let something start: call `wake` and run a cycle then; None when that is never.
+
+        That is when a job reaches its earliest start, a promise its time, a window its end, a budget a new period, and
+        a running job the end of its minimum run time.
+        """
+        if not self.waiting:
+            return None
+        times = [self._sleeping[0][0]] if self._sleeping else []
+        times += [self.promise.at_s] if self.promise is not None else []
+        times += [w.end_s for w in self.windows]
+        if self.budgets is not None and (period := self.budgets.next_period_s(now_s)) is not None:
+            times.append(period)
+        safe = self.policy.preemption.minimum_runtime_s
+        if safe and self.policy.preemption.active:
+            times += [h.started_at_s + safe for h in self.running.values()]
+        return min((t for t in times if t > now_s), default=None)
+
+    def set_apart(self, request: Request) -> None:
+        """A job's budget does not admit it now: it stands in nobody's way until something is given back."""
+        self.lines[request.queue].remove(request)
+        self.apart[request.id] = self.overdrawn[request.id] = request
 
     def releases(self, flavor: str) -> list[tuple[float, int, JobId]]:
         """(time, number, job) of every known end on a flavor, soonest first; jobs without a limit have none."""
         return self._ends[flavor]
 
     def flavors_of(self, request: Request) -> tuple[str, ...]:
-        """The flavors to try, in order."""
-        return request.demand.flavors or self.cluster.flavors
+        """The flavors to try, in order; those that no node has are left out."""
+        asked, there = request.demand.flavors, self.cluster.floors
+        return tuple(f for f in asked if f in there) if asked else self.cluster.flavors
 
     def usage_over_time(self, request: Request, now_s: float) -> float:
         """Decayed usage that orders jobs of equal priority, in GPU-seconds; 0 where the policy has none."""
@@ -269,7 +312,8 @@ class State:
         other = State.__new__(State)
         other.policy, other.tree, other.windows = self.policy, self.tree, list(self.windows)
         other.cluster, other.usage = self.cluster.fork(), self.usage.fork()
-        other.waiting, other.apart = dict(self.waiting), dict(self.apart)
+        other.waiting, other.apart, other.overdrawn = dict(self.waiting), dict(self.apart), dict(self.overdrawn)
+        other.budgets = None if self.budgets is None else self.budgets.fork()
         other.lines = {q: line.copy() for q, line in self.lines.items()}
         other.running = {j: replace(h) for j, h in self.running.items()}
         other.claims = {j: replace(c, kept=dict(c.kept)) for j, c in self.claims.items()}
