@@ -25,7 +25,7 @@ from clusterwright.traces.concluding import MIXED, conclude
 from clusterwright.traces.counting import Tally
 from clusterwright.traces.imports import Imported
 from clusterwright.traces.records import Record
-from clusterwright.traces.stamps import seconds_of
+from clusterwright.traces.stamps import Clock
 from clusterwright.traces.tables import OPEN_STATES
 
 #: Slurm's highest MaxArraySize (man slurm.conf).
@@ -53,6 +53,7 @@ class Accounting:
 
     def __init__(self, zone: tzinfo, tally: Tally) -> None:
         self._zone = zone
+        self._clock = Clock(zone)
         self._tally = tally
         self._builder = TraceBuilder()
         self._places: dict[str, int] = {}
@@ -120,7 +121,7 @@ class Accounting:
     def _take_component(self, record: Record) -> None:
         base, _, offset = record.job.partition("+")
         key = _key(record, base)
-        submit_s = nan if record.submit is None else seconds_of(record.submit, self._zone)[0]
+        submit_s = nan if record.submit is None else self._clock.seconds(record.submit)[0]
         known = self._components.get(key)
         if known is None or known.submit_s != submit_s:
             self._take(record, base)
@@ -248,7 +249,7 @@ class Accounting:
     def _seconds(self, moment: datetime | None, odd: dict[str, None]) -> float:
         if moment is None:
             return nan
-        seconds, remark = seconds_of(moment, self._zone)
+        seconds, remark = self._clock.seconds(moment)
         if remark:
             odd[remark] = None
         return seconds

@@ -22,7 +22,7 @@ class Clock:
 
     def __init__(self, zone: tzinfo) -> None:
         self.zone = zone
-        self._hours: dict[str, float | None] = {}
+        self._hours: dict[str | int, float | None] = {}
 
     def read(self, text: str) -> tuple[float, str] | None:
         """POSIX seconds of `2017-10-09 07:01:55` (T, fraction and zone as in ISO 8601), with the remark it needs.
@@ -31,18 +31,30 @@ class Clock:
         """
         if len(text) == 19 and text[13] == text[16] == ":":
             hour = text[:13]
-            begin_s = self._hours[hour] if hour in self._hours else self._remember(hour)
+            begin_s = self._hours[hour] if hour in self._hours else self._remember(hour, read_stamp(hour))
             minute, second = text[14:16], text[17:]
             if begin_s is not None and minute.isdecimal() and second.isdecimal() and minute < "60" and second < "60":
                 return begin_s + 60 * int(minute) + int(second), ""
         stamp = read_stamp(text)
         return None if stamp is None else seconds_of(stamp, self.zone)
 
-    def _remember(self, hour: str) -> float | None:
+    def seconds(self, stamp: datetime) -> tuple[float, str]:
+        """POSIX seconds of a time, with the remark it needs; see `seconds_of`."""
+        if stamp.tzinfo is not None:
+            return seconds_of(stamp, self.zone)
+        hour = stamp.toordinal() * 24 + stamp.hour
+        if hour in self._hours:
+            begin_s = self._hours[hour]
+        else:
+            begin_s = self._remember(hour, stamp.replace(minute=0, second=0, microsecond=0))
+        if begin_s is None:
+            return seconds_of(stamp, self.zone)
+        return begin_s + 60 * stamp.minute + stamp.second + stamp.microsecond / 1e6, ""
+
+    def _remember(self, hour: str | int, begin: datetime | None) -> float | None:
         """Seconds at which an hour begins; None for an hour with a change of the clock, and for no hour."""
         if len(self._hours) >= _MOST_HOURS:
             self._hours.clear()
-        begin = read_stamp(hour)
         found: float | None = None
         if begin is not None:
             first, second = (seconds_of(begin + timedelta(minutes=m), self.zone) for m in (0, 59))
