@@ -175,7 +175,12 @@ def of_whole_gpus(free: Ints, installed: Ints) -> NodeRows:
 
     Args:
         free, installed: (nodes,) int64 GPUs; 0 free for a node that may not be used.
+
+    Raises:
+        ValueError: more is free than installed.
     """
+    if (np.asarray(free) > np.asarray(installed)).any():
+        raise ValueError("a node has more GPUs free than installed")
     rows = lay_out([NodeSpec(f"{i}", int(gpus)) for i, gpus in enumerate(installed)], NodeTie.DECLARED)
     columns = np.arange(rows.free_milli.shape[1])
     rows.free_milli[:] = np.where(columns < np.asarray(free)[:, None], MILLI, 0)

@@ -53,6 +53,11 @@ def test_nodes_known_by_their_free_gpus_alone_can_be_measured() -> None:
     assert fragmentation(rows, eights) == pytest.approx([0, 3500, 0])
 
 
+def test_more_free_gpus_than_installed_are_refused() -> None:
+    with pytest.raises(ValueError, match="more GPUs free"):
+        of_whole_gpus(np.array([9]), np.array([8]))
+
+
 @pytest.mark.parametrize(
     ("ask", "left"),
     [
