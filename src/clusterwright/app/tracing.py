@@ -11,10 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from clusterwright.app.interrupting import Stop
 from clusterwright.app.trace_reading import Progress, TraceRequest, find_zone, read_trace
 from clusterwright.files.outputs import write_text
 from clusterwright.files.streams import stream_bytes
-from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.report.trace_fits import render_fit
 from clusterwright.report.traces import render_trace, trace_json, trace_values
 from clusterwright.traces.exporting import swf_lines
@@ -108,12 +109,16 @@ def document_of_fit(fit: Fit) -> str:
 
 
 def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> None:
-    """Write lines to a file, whole or not at all.
+    """Write lines to a file, whole or not at all, also when a person or a signal stops it.
 
     Raises:
         InvalidInput: when the file exists and `force` is not given.
+        Interrupted: when it was stopped; the file is as it was.
     """
-    write_text(path, "".join(f"{line}\n" for line in lines), replace=force)
+    if path.exists() and not path.is_dir() and not force:
+        raise InvalidInput(Problem(Place(str(path)), "", "this file exists", "use --force to replace it"))
+    with Stop():
+        write_text(path, "".join(f"{line}\n" for line in lines), replace=True)
 
 
 def _csv_lines(header: Iterable[str], rows: Iterable[list[str]]) -> Iterator[str]:

@@ -117,10 +117,11 @@ class TraceBuilder:
 
     def _write(self, place: int, known: Known) -> None:
         value: Any
+        columns, words = self._columns, self._codes
         for name, value in known.items():
-            column = self._columns[name]
-            if isinstance(value, str):
-                codes = self._codes[name]
+            column = columns[name]
+            if name in words:
+                codes = words[name]
                 value = codes.setdefault(value, len(codes))
             if len(column) == place:
                 column.append(value)

@@ -9,8 +9,15 @@ import pytest
 
 from builders.traces import SACCT, codes, row, sacct_json
 from clusterwright.app.trace_reading import TraceRequest, find_zone, read_trace
-from clusterwright.app.tracing import document_of_fit, fit_inspected, inspect_trace, load_fit, values_of_trace
-from clusterwright.lib.errors import InvalidInput
+from clusterwright.app.tracing import (
+    document_of_fit,
+    fit_inspected,
+    inspect_trace,
+    load_fit,
+    values_of_trace,
+    write_lines,
+)
+from clusterwright.lib.errors import Interrupted, InvalidInput
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "readers"
 POD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\np,1,1,1,1000,0,9,1\n"
@@ -136,3 +143,16 @@ def test_a_fit_is_written_and_loaded(tmp_path):
     (document,) = write(tmp_path, fit=document_of_fit(fit))
     assert load_fit(document) == fit
     assert fit.zone == "America/Los_Angeles"
+
+
+def test_a_file_is_left_as_it_was_when_writing_is_stopped(tmp_path):
+    def stopped():
+        yield "first"
+        raise Interrupted("stopped by SIGINT")
+
+    path = tmp_path / "out"
+    path.write_text("before", encoding="utf-8")
+    with pytest.raises(Interrupted):
+        write_lines(path, stopped(), force=True)
+    assert path.read_text(encoding="utf-8") == "before"
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
