@@ -35,6 +35,12 @@ class Inspected:
     found: Imported
     summary: Summary
     zone: tzinfo
+    asked_zone: str
+
+    @property
+    def zone_assumed(self) -> bool:
+        """Whether local times were read without anybody having said in which zone they are."""
+        return not self.asked_zone and self.found.zone == "UTC" and self.found.kind in ("slurm-sacct", "csv")
 
     @property
     def whole(self) -> bool:
@@ -50,17 +56,18 @@ def inspect_trace(request: TraceRequest, progress: Progress | None = None) -> In
     """
     found = read_trace(request, progress)
     zone = find_zone(request.zone or found.zone) if request.zone or found.zone else UTC
-    return Inspected(_name(request), found, summarise(found.trace, zone, dated=found.dated), zone)
+    return Inspected(_name(request), found, summarise(found.trace, zone, dated=found.dated), zone, request.zone)
 
 
 def describe_trace(inspected: Inspected, width: int = 120) -> str:
     """The trace as text, for a terminal of `width` columns."""
-    return render_trace(inspected.name, inspected.found, inspected.summary, inspected.zone, width)
+    zone, assumed = inspected.zone, inspected.zone_assumed
+    return render_trace(inspected.name, inspected.found, inspected.summary, zone, width, zone_assumed=assumed)
 
 
 def values_of_trace(inspected: Inspected) -> dict[str, Any]:
     """The trace as plain values."""
-    return trace_values(inspected.name, inspected.found, inspected.summary)
+    return {**trace_values(inspected.name, inspected.found, inspected.summary), "zone_assumed": inspected.zone_assumed}
 
 
 def fit_inspected(inspected: Inspected) -> Fit:

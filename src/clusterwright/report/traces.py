@@ -20,16 +20,19 @@ _MOST_WORDS: Final = 8
 _QUANTILE_NAMES: Final = tuple(f"p{round(quantile * 100)}" for quantile in QUANTILES)
 
 
-def render_trace(name: str, found: Imported, summary: Summary, zone: tzinfo, width: int = 120) -> str:
+def render_trace(
+    name: str, found: Imported, summary: Summary, zone: tzinfo, width: int = 120, *, zone_assumed: bool = False
+) -> str:
     """The trace for a terminal of `width` columns.
 
     Args:
         name: of its files.
         zone: in which times and hours of the week are shown.
+        zone_assumed: whether nobody said so.
     """
     lines = [f"{name}: {KINDS[found.kind]}", *_rows(found), *_machines(found)]
     if summary.jobs:
-        lines += [*_window(found, summary, zone), "", *_spreads(summary), "", *_sizes(summary.sizes)]
+        lines += [*_window(found, summary, zone, zone_assumed), "", *_spreads(summary), "", *_sizes(summary.sizes)]
         lines += _arrivals(summary)
         lines += ["", *_words(summary)]
     lines += _findings("rejected", found.counts.rejected, width)
@@ -124,14 +127,14 @@ def _machines(found: Imported) -> Iterator[str]:
         yield f"  nodes      {len(found.machines):,} with {gpus:,} GPUs"
 
 
-def _window(found: Imported, summary: Summary, zone: tzinfo) -> Iterator[str]:
+def _window(found: Imported, summary: Summary, zone: tzinfo, assumed: bool) -> Iterator[str]:
     begin_s, end_s = summary.window_s
     if found.dated:
         yield f"  window     {_date(begin_s, zone)} to {_date(end_s, zone)} ({span(end_s - begin_s)})"
     else:
         yield f"  window     {span(end_s - begin_s)}; times count from the start of the trace, which has no date"
     if found.zone:
-        yield f"  local time {found.zone}"
+        yield f"  local time {found.zone}{' (assumed; say which with --zone)' if assumed else ''}"
     if not math.isnan(summary.gpu_hours):
         lost = (
             f", {summary.lost_gpu_hours:,.0f} of them in attempts that were requeued" if summary.lost_gpu_hours else ""

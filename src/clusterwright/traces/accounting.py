@@ -67,6 +67,7 @@ class Accounting:
         """Take a record."""
         if record.wrong:
             code = "end-before-start" if record.wrong.startswith("ends ") else "contradiction"
+            code = code if record.job else "no-id"
             return self._tally.reject(code, record.line, record.text, record.wrong)
         if "_[" in record.job:  # before steps: a list that is cut ends in points
             return self._take_array(record)

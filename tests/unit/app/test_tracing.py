@@ -60,6 +60,11 @@ def test_json_in_small_pieces_is_the_same_trace():
     assert repr(one) == repr(other)  # NaN is not equal to itself
 
 
+def test_a_job_without_an_id_is_rejected_by_name():
+    found = sacct_json('{"jobs": [{"job_id": null, "time": {"submission": 1740000000}}]}')
+    assert codes(found.counts) == {"rejected": {"no-id": 1}}
+
+
 def test_months_of_accounting_are_one_trace_with_jobs_that_ran_across_their_border(tmp_path):
     running = row("7", State="RUNNING", End="Unknown", ElapsedRaw="60")
     files = write(tmp_path, april=f"{SACCT}\n{running}\n", may=f"{SACCT}\n{row('7')}\n{row('8')}\n")

@@ -38,6 +38,12 @@ def test_inspect_says_what_the_trace_holds_and_what_it_does_not_record(philly):
     assert "start and wait: replayed waits cannot be compared with real ones" in text
 
 
+def test_a_zone_that_nobody_gave_is_named_as_assumed(tmp_path):
+    (tmp_path / "jobs").write_text(f"{SACCT}\n{row('7')}\n", encoding="utf-8")
+    assert "local time UTC (assumed; say which with --zone)" in run("inspect", tmp_path / "jobs")[1]
+    assert "local time Europe/Berlin\n" in run("inspect", tmp_path / "jobs", "--zone", "Europe/Berlin")[1]
+
+
 def test_rejected_rows_are_shown_with_their_lines_and_change_the_exit_code(tmp_path, philly):
     spoiled = Path(philly).read_text(encoding="utf-8") + "2017-10-09 08:00:00,-5,1,0,vc\nnever,5,1,0,vc\n"
     (tmp_path / "spoiled.csv").write_text(spoiled, encoding="utf-8")

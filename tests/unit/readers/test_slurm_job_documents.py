@@ -72,3 +72,13 @@ def test_unlimited_and_contradictory_jobs_are_told():
     (first, _, _), _, (_, wrong, _), _ = describe_jobs([unlimited, backwards])
     assert first.cells["Timelimit"] == "UNLIMITED"
     assert "before it starts" in wrong
+
+
+def test_jobs_of_the_queue_are_refused_by_name():
+    with pytest.raises(Refused, match="squeue or scontrol"):
+        list(describe_jobs([{"job_id": 7, "job_state": ["PENDING"], "submit_time": 1740000000}]))
+
+
+def test_a_job_without_an_id_is_unfit():
+    ((_, wrong, _),) = describe_jobs([{**JOB, "job_id": None, "steps": []}])
+    assert wrong == "a job without an id"

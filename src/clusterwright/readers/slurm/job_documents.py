@@ -58,11 +58,16 @@ def stream_jobs(pieces: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def describe_jobs(jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[JobRow, str, str]]:
-    """Every allocation and step, as `accounting.describe_records` gives those of a table."""
+    """Every allocation and step, as `accounting.describe_records` gives those of a table.
+
+    Raises:
+        Refused: when these are jobs of the queue, which have no accounting.
+    """
     describing = Describing()
     for job in jobs:
-        own = plain(job.get("job_id"))
-        name = _name_of(job, own)
+        if "job_state" in job and "time" not in job:
+            raise Refused("these are jobs of squeue or scontrol, not of accounting; print sacct --json")
+        name = _name_of(job, plain(job.get("job_id")))
         yield _describe(describing, name, job, {**record_cells(job), **_more_cells(job)})
         for step in entries(job.get("steps")):
             cells = record_cells({"cluster": job.get("cluster"), **step})
