@@ -184,12 +184,9 @@ def _arrivals(summary: Summary) -> Iterator[str]:
     if not summary.hourly:
         return
     yield ""
-    cv = (
-        ""
-        if math.isnan(summary.interarrival_cv)
-        else f"; times between them have a CV of {summary.interarrival_cv:.2f}"
-    )
-    yield f"  submissions per hour by hour of the day (local time){cv} (1: Poisson)"
+    cv = summary.interarrival_cv
+    bursts = "" if math.isnan(cv) else f"; times between them have a CV of {cv:.2f} (1: Poisson)"
+    yield f"  submissions per hour by hour of the day (local time){bursts}"
     for day, name in enumerate(_DAYS):
         rates = summary.hourly[24 * day : 24 * day + 24]
         yield f"  {name}  " + " ".join(map(_rate, rates))

@@ -39,7 +39,7 @@ def conclude(kind: str, builder: TraceBuilder, tally: Tally, zone: tzinfo) -> Im
     _remark(tally, "still-pending", trace, ~trace.ran & trace.state.are("PENDING"))
     _remark(tally, "no-limit", trace, np.isinf(trace.limit_s))
     _remark(tally, "over-limit", trace, trace.run_s > trace.limit_s * 1.1 + 300.0)
-    return Imported(kind, trace, tally.build(), tuple(_gaps(trace)), str(zone))
+    return Imported(kind, trace, tally.build(), tuple(_gaps(trace, tally)), str(zone))
 
 
 def _settle_gpus(trace: Trace, tally: Tally) -> Counts:
@@ -71,8 +71,10 @@ def _remark(tally: Tally, code: str, trace: Trace, mask: Mask) -> None:
     tally.remark_all(code, samples(), int(np.count_nonzero(mask)))
 
 
-def _gaps(trace: Trace) -> Iterator[Gap]:
+def _gaps(trace: Trace, tally: Tally) -> Iterator[Gap]:
     if not len(trace):
+        if tally.count("no-submit"):
+            yield Gap("submit times", "no record is a job without one", "sacct --format=…,Submit")
         return
     if not np.any(trace.gpus >= 0):
         yield _GPU_GAP

@@ -110,6 +110,10 @@ class Tally:
             kept = self._samples.setdefault(code, [])
             kept += list(islice(samples, SAMPLES - len(kept)))
 
+    def count(self, code: str) -> int:
+        """How often a rule was met so far."""
+        return self._counts[code]
+
     def build(self) -> RowCounts:
         """The account so far."""
         return RowCounts(self.rows, self.jobs, self._found(PARTS), self._found(REJECTED), self._found(REMARKS))

@@ -52,6 +52,7 @@ def test_a_table_without_submit_times_rejects_every_row_by_name():
     found = read_trace(TraceRequest([str(FIXTURES / "slurm-sacct" / "default-22.05.txt")]))
     assert set(codes(found.counts)["rejected"]) == {"no-submit", "no-base"}
     assert not len(found.trace)
+    assert [gap.remedy for gap in found.gaps] == ["sacct --format=…,Submit"]
 
 
 def test_json_in_small_pieces_is_the_same_trace():
