@@ -91,8 +91,9 @@ class _Describing:
         if not get("Timelimit") and (raw := get("TimelimitRaw", "")):
             limit_s, limit = self._raw_limits[raw]
         held = get("AllocTRES", "")
-        gpus, slices, flavor, cpus, memory_gib, cut = self._resources[held or get("ReqTRES", "")]
-        nodes = self._counts[get("NNodes") or get("AllocNodes") or get("ReqNodes") or ""]
+        gpus, slices, flavor, cpus, memory_gib, listed, cut = self._resources[held or get("ReqTRES", "")]
+        named = self._counts[get("NNodes") or get("AllocNodes") or get("ReqNodes") or ""]
+        nodes = named if named > 0 else listed
         cores = self._counts[get("AllocCPUS") or get("NCPUS") or get("ReqCPUS") or ""]
         priority = self._counts[get("Priority", "")]
         restarts = self._counts[get("Restarts", "")]
@@ -132,14 +133,15 @@ def _count_of(text: str) -> float:
     return nan if isinstance(read, NoValue) else read
 
 
-def _resources_of(text: str) -> tuple[int, bool, str, float, float, bool]:
-    """GPUs, whether they are MIG instances, their types, cores, memory in GiB, whether the list is cut."""
+def _resources_of(text: str) -> tuple[int, bool, str, float, float, float, bool]:
+    """GPUs, whether they are MIG instances, their types, cores, memory in GiB, nodes, whether the list is cut."""
     tres = read_tres(text)
     if isinstance(tres, NoValue):
-        return UNKNOWN, False, "", nan, nan, tres.lack is Lack.UNREADABLE
+        return UNKNOWN, False, "", nan, nan, nan, tres.lack is Lack.UNREADABLE
     count = gpus_of(text)
     types = [key.partition(":")[2] for key in tres if key.startswith("gres/gpu:")]
     memory = read_memory(tres["mem"], plain="MiB") if "mem" in tres else None
     memory_gib = memory.to("GiB") if isinstance(memory, Quantity) else nan
     gpus = count if isinstance(count, int) else UNNAMED
-    return gpus, any(map(_SLICE.search, types)), "|".join(types), _count_of(tres.get("cpu", "")), memory_gib, False
+    cores, nodes = (_count_of(tres.get(name, "")) for name in ("cpu", "node"))
+    return gpus, any(map(_SLICE.search, types)), "|".join(types), cores, memory_gib, nodes, False

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
-from builders.traces import SACCT, codes, row, sacct_json
+from builders.traces import SACCT, adds_up, codes, row, sacct_json
 from clusterwright.app.trace_reading import TraceRequest, find_zone, read_trace
 from clusterwright.app.tracing import (
     document_of_fit,
@@ -19,6 +20,7 @@ from clusterwright.app.tracing import (
 )
 from clusterwright.lib.errors import Interrupted, InvalidInput
 
+REAL = Path(__file__).parents[2] / "fixtures" / "traces"
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "readers"
 POD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\np,1,1,1,1000,0,9,1\n"
 NODE = "sn,cpu_milli,memory_mib,gpu,model\nn,1000,1024,8,T4\n"
@@ -46,6 +48,38 @@ def test_sacct_as_a_table_and_as_json_are_read_through_the_one_reader():
     document = read_trace(TraceRequest([str(FIXTURES / "slurm-json" / "sacct-22.05.json")]))
     assert (document.kind, len(document.trace), document.trace[0].gpus) == ("slurm-json", 1, 16)
     assert document.trace[0].limit_s == 10080 * 60.0
+
+
+def test_what_a_real_slurm_recorded_of_requeues_components_and_a_job_that_never_ran():
+    # Slurm 22.05.8 with slurmdbd: job 5 was requeued by hand, lost its node, and was cancelled on its third attempt;
+    # 6 is heterogeneous; 2 was cancelled while it waited, for which sacct prints its end as its start.
+    found = read_trace(TraceRequest([str(REAL / "sacct-22.05.txt")]))
+    jobs = {job.id: job for job in found.trace.jobs()}
+    assert list(jobs) == ["1", "2", "3_1", "3_2", "3_3", "5", "6", "8", "10"]
+    five = jobs["5"]
+    assert (five.attempts, five.run_s, five.lost_s, five.start_s - five.submit_s) == (3, 19.0, 20.0, 0.0)
+    assert (five.end_s - five.submit_s, five.state, five.limit_s) == (104.0, "CANCELLED", 60.0)
+    assert math.isnan(jobs["2"].start_s)
+    assert math.isnan(jobs["2"].run_s)
+    assert (jobs["6"].gpus, jobs["6"].tasks, jobs["6"].gpus_per_task) == (5, 2, -1)
+    assert (jobs["8"].gpus, jobs["8"].limit_s) == (0, math.inf)
+    assert (jobs["3_3"].submit_s, jobs["3_3"].eligible_s - jobs["3_3"].submit_s) == (jobs["3_1"].submit_s, 15.0)
+    assert adds_up(found.counts, 23)
+    assert codes(found.counts)["parts"] == {"step": 11, "attempt": 2, "component": 1}
+    assert "rejected" not in codes(found.counts)
+
+
+def test_the_same_jobs_as_json_are_the_same_but_for_a_missing_limit():
+    table = read_trace(TraceRequest([str(REAL / "sacct-22.05.txt")]))
+    document = read_trace(TraceRequest([str(REAL / "sacct-22.05.json")]))
+    jobs = {job.id: job._replace(line=0) for job in table.trace.jobs()}
+    for job in document.trace.jobs():
+        expected = jobs.pop(job.id)
+        if job.id == "8":  # the JSON of 22.05 has null for no limit and for an unknown one
+            assert math.isnan(job.limit_s)
+            expected = expected._replace(limit_s=math.nan)
+        assert repr(job) == repr(expected)
+    assert not jobs
 
 
 def test_a_table_without_submit_times_rejects_every_row_by_name():
