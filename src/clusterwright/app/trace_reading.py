@@ -22,6 +22,7 @@ from clusterwright.traces import philly
 from clusterwright.traces.accounting import Accounting
 from clusterwright.traces.counting import Tally
 from clusterwright.traces.events import read_events
+from clusterwright.traces.fit_documents import is_fit
 from clusterwright.traces.imports import Imported, Lines
 from clusterwright.traces.mapped import parse_mapping, read_mapped
 from clusterwright.traces.merging import merge
@@ -132,6 +133,8 @@ def _find_kind(path: str, start: bytes, *, mapped: bool) -> str:
         raise _refusal(path, refused) from None
     if not head.strip():
         raise InvalidInput(Problem(Place(path), "", "is empty", "a trace has rows"))
+    if is_fit(head):
+        raise InvalidInput(Problem(Place(path), "", "is a fit, not a trace", "give the trace that it was fitted to"))
     kind = recognise(head, mapped=mapped)
     if kind:
         return kind

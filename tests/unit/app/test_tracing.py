@@ -183,6 +183,8 @@ def test_a_fit_is_written_and_loaded(tmp_path):
     (document,) = write(tmp_path, fit=document_of_fit(fit))
     assert load_fit(document) == fit
     assert fit.zone == "America/Los_Angeles"
+    with pytest.raises(InvalidInput, match="is a fit, not a trace"):
+        read_trace(TraceRequest([document]))
 
 
 def test_a_file_is_left_as_it_was_when_writing_is_stopped(tmp_path):
