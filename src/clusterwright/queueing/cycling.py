@@ -81,7 +81,13 @@ class _Cycle:
     def _pass(self) -> None:
         state = self.state
         turns = [
-            turn_of(state.lines[name], state, self.now_s, head_only=not self.easy and state.tree.strict(name))
+            turn_of(
+                state.lines[name],
+                state,
+                self.now_s,
+                head_only=not self.easy and state.tree.strict(name),
+                hopeless=self._hopelessly_behind,
+            )
             for name in sorted(state.woken)
         ]
         state.woken.clear()
@@ -150,6 +156,18 @@ class _Cycle:
         if request.queue == promised.queue and not self.state.policy.fair.by_user:
             return (-request.priority, age_of(request)) > (-promised.priority, age_of(promised))
         return self._rank(request) > self._rank(promised)
+
+    def _hopelessly_behind(self, request: Request) -> bool:
+        """Whether a job would have to pass a promised one and has no room to."""
+        promise = self.state.promise if self.easy else None
+        if promise is None or self.state.preempts or self._possible(request):
+            return False
+        return self._behind(request, promise.request)
+
+    def _possible(self, request: Request) -> bool:
+        """Whether usable nodes hold as many tasks as the job's first group needs; cheap, and no more than that."""
+        group, floors = request.demand.groups[0], self.state.cluster.floors
+        return any(floors[f].slots(group.gpus) >= group.fewest for f in self.state.flavors_of(request))
 
     def _borrowing(self, request: Request) -> float:
         """0 for a job that stays within its queue's guarantee on some flavor, else 1 or the share it would have."""
@@ -327,7 +345,7 @@ class _Cycle:
     def _try_preemption(self, request: Request) -> None:
         """Make others leave for a job, where the policy allows; what they leave is kept for it."""
         state = self.state
-        if not state.policy.preemption.active or request.id in state.claims:
+        if not state.preempts or request.id in state.claims:
             return
         found = find_victims(request, state, self.now_s)
         if found is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 
 from clusterwright.model.jobs import JobId
@@ -13,8 +13,14 @@ from clusterwright.queueing.requests import Demand, Request
 Age = tuple[float, int, JobId]
 #: What jobs of one bunch have in common: demand, priority, user (where it matters), preemptible, reservation.
 BunchKey = tuple[Demand, int, str, bool, str]
+#: Up to so many jobs with short limits are looked at by limit, more of them by age.
+_FEW = 64
 #: Removed places at the front of a bunch before the list is rebuilt.
 _SLACK = 512
+
+
+def _limit(entry: tuple[float, Age]) -> float:
+    return entry[0]
 
 
 def age_of(request: Request) -> Age:
@@ -27,16 +33,15 @@ class Bunch:
 
     Attributes:
         tried: how many jobs at the front were found unable to start; the rest was not looked at.
-        least_limit_s: no job has a shorter time limit.
     """
 
-    __slots__ = ("_ages", "_first", "_jobs", "demand", "least_limit_s", "priority", "tried", "user")
+    __slots__ = ("_ages", "_first", "_jobs", "_limits", "demand", "priority", "tried", "user")
 
     def __init__(self, demand: Demand, priority: int, user: str) -> None:
         self.demand, self.priority, self.user = demand, priority, user
         self.tried = 0
-        self.least_limit_s = float("inf")
         self._ages: list[Age] = []
+        self._limits: list[tuple[float, Age]] | None = None
         self._jobs: list[Request] = []
         self._first = 0
 
@@ -56,8 +61,8 @@ class Bunch:
     def add(self, request: Request) -> None:
         """Put a job in its place."""
         age = age_of(request)
-        if request.limit_s is not None and request.limit_s < self.least_limit_s:
-            self.least_limit_s = request.limit_s
+        if request.limit_s is not None and self._limits is not None:
+            insort(self._limits, (request.limit_s, age))
         if not self._ages or age > self._ages[-1]:
             self._ages.append(age)
             self._jobs.append(request)
@@ -79,6 +84,8 @@ class Bunch:
         """Take a job out."""
         at = self._first + place
         request = self._jobs[at]
+        if request.limit_s is not None and self._limits is not None:
+            del self._limits[bisect_left(self._limits, (request.limit_s, self._ages[at]))]
         if place == 0:
             self._first += 1
             if self._first > _SLACK and self._first * 2 > len(self._jobs):
@@ -88,26 +95,31 @@ class Bunch:
             del self._ages[at], self._jobs[at]
         if self.tried > place:
             self.tried -= 1
-        if not len(self):
-            self.least_limit_s = float("inf")
         return request
 
     def next_within(self, place: int, limit_s: float) -> int:
         """The first place from `place` on whose job has a time limit of at most `limit_s`; the length if none."""
-        if limit_s < self.least_limit_s:
+        if self._limits is None:  # kept from the first question on: only backfilling asks
+            some = (
+                (j.limit_s, a) for j, a in zip(self, self._ages[self._first :], strict=True) if j.limit_s is not None
+            )
+            self._limits = sorted(some)
+        short = bisect_right(self._limits, limit_s, key=_limit)
+        if not short or place >= len(self):
             return len(self)
+        if short <= _FEW:
+            age = self.age(place)
+            first = min((a for _, a in self._limits[:short] if a >= age), default=None)
+            return len(self) if first is None else self.before(first)
         for at in range(self._first + place, len(self._jobs)):
             limit = self._jobs[at].limit_s
             if limit is not None and limit <= limit_s:
                 return at - self._first
-        if place == 0:
-            self.least_limit_s = min((j.limit_s for j in self if j.limit_s is not None), default=float("inf"))
         return len(self)
 
     def copy(self) -> Bunch:
         """A bunch of its own with the same jobs."""
         other = Bunch(self.demand, self.priority, self.user)
-        other.least_limit_s = self.least_limit_s
         other._ages, other._jobs = self._ages[self._first :], self._jobs[self._first :]
         return other
 

@@ -38,14 +38,17 @@ def _on_flavor(request: Request, flavor: str, state: State, now_s: float) -> Pro
     free, usage = floor.free.copy(), state.usage.fork()
     withhold_claims(state, flavor, free)
     count = _Slots(floor, demand, free)
-    for at_s, ends in groupby(state.releases(flavor), key=lambda e: e[0]):
+    returned: list[Holding] = []
+    for at_s, ends in groupby(state.releases(flavor), key=_time):
         last: JobId | None = None
         for _, _, job in ends:
             holding, last = state.running[job], job
             count.give(holding)
-            _return_quota(holding, usage)
+            returned.append(holding)
         if not count.enough():
             continue
+        while returned:
+            _return_quota(returned.pop(), usage)
         limit = gpus_allowed(request, flavor, usage, state.policy)
         if limit < demand.least_gpus:
             continue
@@ -57,6 +60,10 @@ def _on_flavor(request: Request, flavor: str, state: State, now_s: float) -> Pro
             at_s = max(at_s, now_s)
             return Promise(request, at_s, placement, free, usage, state.surprises, last)
     return None
+
+
+def _time(end: tuple[float, int, JobId]) -> float:
+    return end[0]
 
 
 def withhold_claims(state: State, flavor: str, free: Ints) -> None:
@@ -89,14 +96,22 @@ class _Slots:
 
     def give(self, holding: Holding) -> None:
         """A job's GPUs come free."""
-        for node, gpus in self._floor.effect(holding.placement, holding.request.demand).gpus.items():
-            before = int(self._free[node])
-            self._free[node] = before + gpus
-            if self._usable[node]:
-                low, high = max(before, 0), max(before + gpus, 0)
-                self._gpus_free += high - low
-                if self._gpus:
-                    self._slots += high // self._gpus - low // self._gpus
+        placement, demand = holding.placement, holding.request.demand
+        if placement.domain is not None:
+            for node, gpus in self._floor.effect(placement, demand).gpus.items():
+                self._add(node, gpus)
+            return
+        for group, node, tasks in placement.runs:
+            self._add(node, tasks * demand.groups[group].gpus)
+
+    def _add(self, node: int, gpus: int) -> None:
+        before = int(self._free[node])
+        self._free[node] = before + gpus
+        if self._usable[node]:
+            low, high = max(before, 0), max(before + gpus, 0)
+            self._gpus_free += high - low
+            if self._gpus:
+                self._slots += high // self._gpus - low // self._gpus
 
     def enough(self) -> bool:
         """Whether a placement may exist."""

@@ -94,6 +94,7 @@ class State:
         self.cluster = Cluster(nodes, levels, self.policy)
         self.usage = Usage(self.tree, self.policy, self.cluster.flavors)
         self.windows, self.budgets = list(windows), budgets
+        self.preempts = self.policy.preemption.active
         self.waiting: dict[JobId, Request] = {}
         self.apart: dict[JobId, Request] = {}
         self.overdrawn: dict[JobId, Request] = {}
@@ -311,6 +312,7 @@ class State:
         """A state of its own that starts as a copy of this one; requests are shared, nobody changes them."""
         other = State.__new__(State)
         other.policy, other.tree, other.windows = self.policy, self.tree, list(self.windows)
+        other.preempts = self.preempts
         other.cluster, other.usage = self.cluster.fork(), self.usage.fork()
         other.waiting, other.apart, other.overdrawn = dict(self.waiting), dict(self.apart), dict(self.overdrawn)
         other.budgets = None if self.budgets is None else self.budgets.fork()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from clusterwright.queueing.lines import Age, Bunch, Line
@@ -29,11 +30,16 @@ class Turn(Protocol):
         """The bunch whose turn it was moved on."""
 
 
-def turn_of(line: Line, state: State, now_s: float, *, head_only: bool) -> Turn:
-    """The turn of a queue; `head_only` where nothing passes a first job that cannot start."""
+def turn_of(line: Line, state: State, now_s: float, *, head_only: bool, hopeless: Callable[[Request], bool]) -> Turn:
+    """The turn of a queue.
+
+    Args:
+        head_only: where nothing passes a first job that cannot start.
+        hopeless: says of a job that neither it nor any later one of its bunch needs to be looked at.
+    """
     if line.seen != state.freed:
         line.look_again(state.freed)
-    return _HeadTurn(line) if head_only and not line.by_user else _LineTurn(line, state, now_s, head_only=head_only)
+    return _HeadTurn(line) if head_only and not line.by_user else _LineTurn(line, state, now_s, head_only, hopeless)
 
 
 class _HeadTurn:
@@ -57,7 +63,9 @@ class _LineTurn:
 
     __slots__ = ("_heap", "line", "looked")
 
-    def __init__(self, line: Line, state: State, now_s: float, *, head_only: bool) -> None:
+    def __init__(
+        self, line: Line, state: State, now_s: float, head_only: bool, hopeless: Callable[[Request], bool]
+    ) -> None:
         self.line, self.looked = line, 0
         self._heap: list[tuple[int, float, Age, int, Bunch]] = []
 
@@ -65,7 +73,11 @@ class _LineTurn:
             return state.usage_over_time(bunch[0], now_s) if line.by_user else 0.0
 
         for number, bunch in enumerate(line.fresh):
-            if bunch.tried < len(bunch):
+            if bunch.tried >= len(bunch):
+                continue
+            if hopeless(bunch[bunch.tried]):
+                bunch.tried = len(bunch)
+            else:
                 self._heap.append((-bunch.priority, usage(bunch), bunch.age(bunch.tried), number, bunch))
         heapq.heapify(self._heap)
         if head_only and self._heap:
