@@ -24,6 +24,7 @@ class Books:
 
     Attributes:
         out: why nobody may use a node, None while the queue may.
+        absent: nodes that are not there yet.
         on: by node, the jobs that hold GPUs of it, in the order in which they started.
     """
 
@@ -40,12 +41,15 @@ class Books:
         at = {n.name: i for i, n in enumerate(nodes)}
         self.places = {f: [at[name] for name in floor.names] for f, floor in state.cluster.floors.items()}
         self.spots = [state.cluster.floors[n.flavor].index[n.name] for n in nodes]
+        self.absent = {n for d in scenario.deliveries for n in d.nodes}
         self._installed = dict.fromkeys(state.cluster.flavors, 0)
         self._exclusive: set[int] = set()
         self._free: dict[str, tuple[int, str]] = {}
 
     def install(self, at_s: float, nodes: Iterable[int]) -> None:
         """Nodes are there from now on."""
+        nodes = tuple(nodes)
+        self.absent.difference_update(nodes)
         for node in nodes:
             self._installed[self.flavors[node]] += self.gpus[node]
         for flavor, gpus in self._installed.items():
@@ -57,7 +61,8 @@ class Books:
         if placement.domain is None and len(placement.runs) == 1:
             return {places[placement.runs[0][1]]: placement.gpus}
         effect = self._state.cluster.floors[placement.flavor].effect(placement, demand)
-        return {places[n]: gpus for n, gpus in effect.gpus.items() if self.out[places[n]] is None}
+        there = [(places[n], gpus) for n, gpus in effect.gpus.items()]
+        return {n: gpus for n, gpus in there if self.out[n] is None and n not in self.absent}
 
     def take(self, at_s: float, job: int, flavor: str, shares: Mapping[int, int]) -> None:
         """An attempt holds GPUs from now on."""

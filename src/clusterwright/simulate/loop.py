@@ -348,6 +348,10 @@ class Simulation:
         self._expect(run)
         self._tell_job(now_ms, Happening.LOADED, run, "")
 
+    def _stop_loading(self, run: Run, now_s: float) -> None:
+        if self._store is not None and run.attempt.starting_ms == LOADING_MS:
+            self._store.cancel(run.number, max(now_s, self._store_s))
+
     # -- attempts end -----------------------------------------------------------------------------------------
 
     def _end(self, now_ms: int, entry: int, run: Run) -> None:
@@ -356,8 +360,7 @@ class Simulation:
             return
         number, now_s = run.number, now_ms / 1000
         del self._running[number]
-        if run.attempt.starting_ms == LOADING_MS and self._store is not None:
-            self._store.cancel(number, max(now_s, self._store_s))
+        self._stop_loading(run, now_s)
         spent = run.account_for(now_ms)
         ending, cause = ending_of(run, spent)
         self._note(run, spent)
@@ -462,6 +465,7 @@ class Simulation:
         ends_by_s = self.state.running[run.request.id].ends_by_s
         if ends_by_s is not None:
             until_ms = min(until_ms, max(at_ms, to_ms(ends_by_s)))
+        self._stop_loading(run, at_ms / 1000)
         run.stopped_ms, run.spent = at_ms, None
         run.stop = Stop.NODE_LOST if node_lost else Stop.JOB_LOST
         run.due = self._agenda.enter(until_ms, Order.ATTEMPT, self._end, run)

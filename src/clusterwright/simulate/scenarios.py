@@ -71,7 +71,7 @@ class Scenario:
         avoid_lost: whether a job uses nodes that it lost once only when it cannot do without.
         maintenance: windows in which nodes are down.
         announced_s: how long before its beginning the queue learns of a maintenance window. A job without a time limit
-            never starts on a node that has a window before it; the default is a choice, one week.
+            never starts on a node while it knows of a window there; the default is a choice, one day.
         store_bytes_per_s: of the store that attempts load from; None where they load nothing.
         until_s: end of the simulation; None is when every job has ended or none can start any more.
         prices: of a GPU-hour by flavor.
@@ -90,7 +90,7 @@ class Scenario:
     node_loss: NodeLoss = NodeLoss.REQUEUE
     avoid_lost: bool = True
     maintenance: tuple[Maintenance, ...] = ()
-    announced_s: float = 7 * _DAY_S
+    announced_s: float = _DAY_S
     deliveries: tuple[Delivery, ...] = ()
     store_bytes_per_s: float | None = None
     until_s: float | None = None

@@ -77,9 +77,8 @@ class Upkeep:
         self._scenario, self._state, self._books, self._agenda, self._jobs = scenario, state, books, agenda, jobs
         self._faults = scenario.faults
         self._arrivals = draw_arrivals(scenario.deliveries, streams)
-        self._absent = {n for d in scenario.deliveries for n in d.nodes}
         self._failing = Failing(
-            self._faults.causes, scenario.population(), streams, self._faults.lemons, sorted(self._absent)
+            self._faults.causes, scenario.population(), streams, self._faults.lemons, sorted(books.absent)
         )
         self._draws = {c.name: streams.of("care", c.name) for c in self._faults.causes}
         self._chance = streams.of("struck")
@@ -89,7 +88,7 @@ class Upkeep:
         self._replacements = streams.of("replacements")
         level = scenario.spare_level
         self._spares = Spares(
-            [s for s in scenario.spares if s not in self._absent], scenario.domains(level) if level else ()
+            [s for s in scenario.spares if s not in books.absent], scenario.domains(level) if level else ()
         )
         self._outage: list[_Outage | None] = [None] * len(scenario.nodes)
         self._reason: list[Entry | None] = [None] * len(scenario.nodes)
@@ -102,9 +101,9 @@ class Upkeep:
     def begin(self) -> None:
         """Enter everything that is known at instant 0."""
         scenario, state = self._scenario, self._state
-        there = [n for n in range(len(scenario.nodes)) if n not in self._absent]
+        there = [n for n in range(len(scenario.nodes)) if n not in self._books.absent]
         self._books.install(0.0, there)
-        for node in sorted(self._absent):
+        for node in sorted(self._books.absent):
             state.set_usable(scenario.nodes[node].name, usable=False)
         for node in there:
             if node in self._spares:
@@ -327,7 +326,7 @@ class Upkeep:
 
     def _begin_work(self, now_ms: int, _: int, work: Work) -> None:
         for node in work.nodes:
-            if node in self._absent:
+            if node in self._books.absent:
                 continue
             self._maintained.add(node)
             self._rest_spare(node)
@@ -358,7 +357,6 @@ class Upkeep:
         nodes = arrival.delivery.nodes
         self._books.install(now_ms / 1000, nodes)
         for node in nodes:
-            self._absent.discard(node)
             self._failing.start(node, now_ms / 1000, new=True)
             if node in self._scenario.spares:
                 self._spares.give(node)
