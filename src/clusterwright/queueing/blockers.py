@@ -6,6 +6,7 @@ start now has no blocker; every other one has at least one.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -290,15 +291,16 @@ class _Inquiry:
     def _with_holders(
         self, kind: BlockerKind, message: str, numbers: Mapping[str, float], holdings: Iterable[Holding]
     ) -> Blocker:
-        top = sorted(holdings, key=lambda h: (-h.placement.gpus, len(h.request.id), h.request.id))
-        ends = [(e, h) for h in top if (e := h.ends_by_s) is not None]
-        step = ""
-        if ends:
-            at_s, first = min(ends, key=lambda e: e[0])
+        known = list(holdings)
+        top = heapq.nsmallest(TOP_HOLDERS, known, lambda h: (-h.placement.gpus, len(h.request.id), h.request.id))
+        ends = ((e, len(h.request.id), h.request.id, h) for h in known if (e := h.ends_by_s) is not None)
+        soonest, step = min(ends, default=None), ""
+        if soonest is not None:
+            at_s, first = soonest[0], soonest[3]
             left, gpus = max(0.0, at_s - self.now_s), first.placement.gpus
             numbers = {**numbers, "next_release_s": round(left, 3), "next_release_gpus": gpus}
             step = f"at the latest in {left:.0f} s job {first.request.id} frees {gpus} GPUs (its time limit)"
-        return self._blocker(kind, message, numbers, [h.request.id for h in top[:TOP_HOLDERS]], step)
+        return self._blocker(kind, message, numbers, [h.request.id for h in top], step)
 
     def _blocker(
         self,

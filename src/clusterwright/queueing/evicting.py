@@ -78,7 +78,7 @@ class _Search:
             return []
         found = [
             h
-            for h in self._holdings()
+            for h in reversed(self._holdings())  # of equals, who started last
             if h.leaving_at_s is None
             and h.request.preemptible
             and self.now_s - h.started_at_s >= policy.minimum_runtime_s
@@ -91,8 +91,6 @@ class _Search:
                 h.request.priority,
                 (self.now_s - h.saved_at_s) * h.placement.gpus,
                 -h.started_at_s,
-                len(h.request.id),
-                h.request.id,
             ),
         )
 

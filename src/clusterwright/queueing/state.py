@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.jobs import JobId
 from clusterwright.queueing.budgets import Budgets
-from clusterwright.queueing.clusters import Cluster, NodeInfo
+from clusterwright.queueing.clusters import Cluster, Floor, NodeInfo
 from clusterwright.queueing.domains import Ints
 from clusterwright.queueing.fairness import DecayedUsage
 from clusterwright.queueing.lines import Line
@@ -108,6 +108,7 @@ class State:
         self.priorities: dict[str, Counter[int]] = {f: Counter() for f in self.cluster.flavors}
         half_life = self.policy.fair.half_life_s
         self.decayed = None if half_life is None else DecayedUsage(half_life, self.policy.weights)
+        self._spare_gpus = {f: _unusable(floor) for f, floor in self.cluster.floors.items()}
         self._sleeping: list[tuple[float, int, JobId]] = []
         self._ends: dict[str, list[tuple[float, int, JobId]]] = {f: [] for f in self.cluster.flavors}
         self._end_of: dict[JobId, tuple[float, int, JobId]] = {}
@@ -217,11 +218,15 @@ class State:
         self.wake()
 
     def set_usable(self, node: str, *, usable: bool) -> None:
-        """A node takes jobs from now on, or no longer (down, draining, in repair, spare)."""
-        for floor in self.cluster.floors.values():
+        """A node takes jobs from now on, or no longer (down, draining, in repair, spare).
+
+        What is missing of the nodes that were usable at first is taken from what slack queues lend.
+        """
+        for flavor, floor in self.cluster.floors.items():
             index = floor.index.get(node)
             if index is not None:
                 floor.set_usable(index, usable)
+                self.usage.withdraw(flavor, max(0, _unusable(floor) - self._spare_gpus[flavor]))
         self.surprises += 1
         if usable:
             self.wake()
@@ -324,6 +329,7 @@ class State:
         other.freed, other.surprises = self.freed, self.surprises + 1
         other.priorities = {f: Counter(c) for f, c in self.priorities.items()}
         other.decayed = None if self.decayed is None else self.decayed.fork()
+        other._spare_gpus = self._spare_gpus
         other._sleeping, other._count = list(self._sleeping), self._count
         other._ends = {f: list(e) for f, e in self._ends.items()}
         other._end_of = dict(self._end_of)
@@ -358,6 +364,10 @@ class State:
     def _share_key(self, request: Request) -> str:
         """Whose usage over time a job counts for."""
         return f"{request.queue}/{request.user}" if self.policy.fair.by_user else request.queue
+
+
+def _unusable(floor: Floor) -> int:
+    return int(floor.total[~floor.usable].sum())
 
 
 def kept_of(claim: Claim) -> tuple[Placement, Demand]:
