@@ -150,6 +150,7 @@ class Simulation:
     def run(self, watch: Callable[[Progress], bool] | None = None) -> Outcome:
         """Run to the end, or until `watch` says so."""
         self._upkeep.begin()
+        self._books.count_free(0.0)
         stopped, instants = False, 0
         while (now_ms := self._next_ms()) < self._until_ms:
             self._now_ms = int(now_ms)
