@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from driving import NODE_GPUS, drive, philly, pool, requests
@@ -83,8 +84,9 @@ def workload(count: int, gpus: int, load: float, queues: int, *, wishes: bool, l
     gap_s = mean_gpus * MEAN_S / (gpus * load)
     work_ms = np.maximum(1, (work_s * 1000).astype(np.int64))
     limit_ms = work_ms * rng.choice([1, 2, 5], size=count) if limits else np.full(count, NONE_MS, dtype=np.int64)
+    submit_ms = np.cumsum(rng.exponential(gap_s * 1000, count)).astype(np.int64)
     return Jobs(
-        submit_ms=np.cumsum(rng.exponential(gap_s * 1000, count)).astype(np.int64),
+        submit_ms=submit_ms - submit_ms[0],
         work_ms=work_ms,
         limit_ms=limit_ms,
         kind=(rng.integers(0, queues, count) * len(SIZES) + sizes).astype(np.int32),
@@ -145,12 +147,13 @@ def million_tenth() -> tuple[float, str]:
 
 
 def _simulated(scenario: Scenario) -> tuple[float, str]:
+    scenario = replace(scenario, until_s=float(scenario.jobs.submit_ms[-1]) / 1000)
     begin = time.process_time()
     outcome = simulate(scenario, seed=1)
     cpu_s = time.process_time() - begin
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    told = f"{outcome.ended_s / 86400:.1f} days, {outcome.cycles:,} cycles, {outcome.failures:,} failures"
-    return len(scenario.jobs) / cpu_s, f"{told}, {peak_gib:.2f} GiB at most"
+    told = f"{outcome.ended_s / 3600:.0f} h until the last job came, {outcome.cycles:,} cycles"
+    return len(scenario.jobs) / cpu_s, f"{told}, {outcome.failures:,} failures, {peak_gib:.2f} GiB at most"
 
 
 def crowded(queues: int = 1000, waiting: int = 50_000, count: int = 1250, policy: Policy | None = None) -> State:

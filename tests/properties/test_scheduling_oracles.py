@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.oracles import Cycle, Job, best_effort, easy, replay, strict
-from builders.replays import EASY, one_pool, starts_of
-from clusterwright.queueing.state import State
+from builders.replays import Pool, easy_pool, simulated_starts_of, starts_of, strict_pool
 
 pools = st.lists(st.sampled_from([2, 4, 8]), min_size=1, max_size=6)
 
@@ -34,18 +33,12 @@ def jobs(draw: st.DrawFn) -> list[Job]:
     return out
 
 
-def strict_pool(nodes: list[int]) -> State:
-    return one_pool(nodes, strict=True)
-
-
-def easy_pool(nodes: list[int]) -> State:
-    return one_pool(nodes, policy=EASY)
-
-
-@pytest.mark.parametrize(("cycle", "pool"), [(strict, strict_pool), (best_effort, one_pool), (easy, easy_pool)])
+@pytest.mark.parametrize(("cycle", "pool"), [(strict, strict_pool), (best_effort, Pool), (easy, easy_pool)])
 @given(nodes=pools, stream=jobs())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_random_streams_start_as_a_plain_scheduler_starts_them(
-    cycle: Cycle, pool: Callable[[list[int]], State], nodes: list[int], stream: list[Job]
+    cycle: Cycle, pool: Callable[[list[int]], Pool], nodes: list[int], stream: list[Job]
 ) -> None:
-    assert starts_of(stream, pool(nodes)) == replay(stream, nodes, cycle)
+    expected = replay(stream, nodes, cycle)
+    assert starts_of(stream, pool(nodes)) == expected
+    assert simulated_starts_of(stream, pool(nodes)) == expected

@@ -9,8 +9,7 @@ import pytest
 
 from builders.oracles import Cycle, Job, best_effort, easy, replay, strict
 from builders.philly import NODE_GPUS, PHILLY, philly_jobs
-from builders.replays import EASY, one_pool, starts_of
-from clusterwright.queueing.state import State
+from builders.replays import Pool, easy_pool, simulated_starts_of, starts_of, strict_pool
 
 pytestmark = pytest.mark.skipif(not PHILLY.exists(), reason=f"the public Philly trace is not there: {PHILLY}")
 
@@ -23,28 +22,21 @@ SLICES = {
 }
 
 
-def strict_pool(nodes: list[int]) -> State:
-    return one_pool(nodes, strict=True)
-
-
-def easy_pool(nodes: list[int]) -> State:
-    return one_pool(nodes, policy=EASY)
-
-
 @pytest.fixture(scope="module", params=SLICES.values(), ids=SLICES)
 def stream(request: pytest.FixtureRequest) -> tuple[list[Job], list[int]]:
     first, count, times_faster, nodes = request.param
     return philly_jobs(first, count, times_faster=times_faster), [NODE_GPUS] * nodes
 
 
-@pytest.mark.parametrize(("cycle", "pool"), [(strict, strict_pool), (best_effort, one_pool), (easy, easy_pool)])
+@pytest.mark.parametrize(("cycle", "pool"), [(strict, strict_pool), (best_effort, Pool), (easy, easy_pool)])
 def test_a_slice_of_the_trace_starts_as_a_plain_scheduler_starts_it(
-    stream: tuple[list[Job], list[int]], cycle: Cycle, pool: Callable[[list[int]], State]
+    stream: tuple[list[Job], list[int]], cycle: Cycle, pool: Callable[[list[int]], Pool]
 ) -> None:
     jobs, nodes = stream
     expected = replay(jobs, nodes, cycle)
     assert sum(expected[job.id] > job.submit_s for job in jobs) > len(jobs) / 4
     assert starts_of(jobs, pool(nodes)) == expected
+    assert simulated_starts_of(jobs, pool(nodes)) == expected
 
 
 def test_the_whole_trace_starts_first_in_first_out_as_a_plain_scheduler_starts_it() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from builders.oracles import Job
-from builders.replays import one_pool, starts_of
+from builders.replays import starts_of, strict_pool
 from clusterwright.physics.waiting import erlang_c, mean_wait_s
 
 SERVERS, LOAD, SERVICE_S = 64, 0.9, 3600.0
@@ -56,7 +56,7 @@ def test_every_job_starts_when_the_recursion_starts_it(seed: int) -> None:
         first = int(free_at.argmin())
         expected[job.id] = max(job.submit_s, float(free_at[first]))
         free_at[first] = expected[job.id] + job.run_s
-    assert starts_of(jobs, one_pool([8] * (SERVERS // 8), strict=True)) == expected
+    assert starts_of(jobs, strict_pool([8] * (SERVERS // 8))) == expected
 
 
 def test_the_share_of_jobs_that_wait_is_erlangs_within_1_percent() -> None:
