@@ -87,7 +87,8 @@ def test_a_gang_that_needs_every_node_does_not_survive_one(tmp_path: Path) -> No
     made = document(f"{{tune: {{model: m, train: {TRAIN}}}}}")
     found, _ = run(LOSS, made, plan(planned("tune", (0, "n1", 2), (0, "n2", 2))), tmp_path)
     assert found.outcome is RehearsalOutcome.FAILED
-    assert found.reason.startswith("without n2 tune waits: 2 gpu GPUs free, the job needs 2 × 2 GPUs; node n2 is down")
+    said = "without n2 tune waits: 2 gpu GPUs free, the job needs 2 × 2 GPUs; 1 node takes no jobs (n2); n2 is down: "
+    assert found.reason.startswith(said)
     assert "job restarted" in {c.name for c in found.checks if not c.holds}
     assert {r.metric for r in found.readings} == {"detection_time"}, "there is no recovery to time"
 

@@ -35,7 +35,8 @@ def rehearse_execution(stage: Stage) -> Rehearsal:
     """Run every expected job with the reporter, all at once, and compare what the ranks say with what was expected."""
     release = stage.directory / "release"
     stores = _make_stores(stage)
-    with start_cluster(stage.directory / "state", stage.nodes, tree=stage.tree, restart_agents=False) as cluster:
+    state = stage.directory / "state"
+    with start_cluster(state, stage.nodes, tree=stage.tree, policy=stage.policy, restart_agents=False) as cluster:
         tell_up(stage)
         jobs = dict[str, JobId]()
         found = dict[str, JobReport]()

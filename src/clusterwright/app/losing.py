@@ -12,8 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from clusterwright.app.evicting import await_state, evict_for_one
-from clusterwright.app.neighbours import as_planned, await_placed, describe_holders, nodes_at, placeholder
+from clusterwright.app.neighbours import (
+    as_planned,
+    await_placed,
+    await_state,
+    describe_holders,
+    nodes_at,
+    placeholder,
+)
 from clusterwright.app.running import ClusterHandle, start_cluster
 from clusterwright.app.stages import (
     LOOK_S,
@@ -98,7 +104,7 @@ def rehearse_loss(architecture: Architecture, stage: Stage) -> Rehearsal:
     job, promise = _job_to_lose(architecture, stage)
     began_s = time.time()
     state = stage.directory / "state"
-    with start_cluster(state, stage.nodes, tree=stage.tree, restart_agents=False) as cluster:
+    with start_cluster(state, stage.nodes, tree=stage.tree, policy=stage.policy, restart_agents=False) as cluster:
         tell_up(stage)
         scene = _Scene(cluster, stage, architecture, job, promise, began_s)
         early = _set_up(scene)
@@ -219,24 +225,33 @@ def _take_node(scene: _Scene, node: str) -> Loss:
 
 def _await_recovery(scene: _Scene) -> None:
     """Until the job has ended, or waits for what will not come, although the declared preemption had its turn."""
-    scheduling = scene.architecture.scheduling
-    policy = scheduling.preemption if scheduling is not None else None
     deadline, quiet_since = time.monotonic() + PATIENCE_S, 0.0
     while time.monotonic() < deadline:
         found = {j.id: j for j in scene.cluster.engine.jobs()}
+        _note_evictions(scene)
         if found[scene.id].state.final:
             return
         if not all(_settled(scene.cluster, j) for j in found.values()):
-            quiet_since = 0.0
-        elif (eviction := evict_for_one(scene.cluster, scene.stage.tree, policy)) is not None:
-            scene.evictions.append(eviction)
-            scene.stage.tell(f"{eviction.winner} takes the place of {', '.join(eviction.victims)}")
             quiet_since = 0.0
         elif found[scene.id].state is JobState.PENDING:
             quiet_since = quiet_since or time.monotonic()
             if time.monotonic() - quiet_since > SETTLE_S:
                 return
         time.sleep(LOOK_S)
+
+
+def _note_evictions(scene: _Scene) -> None:
+    """Keep, and tell, for whom the engine made others leave since the last look."""
+    names = {job: name for name, job in scene.ids.items()}
+    together: dict[tuple[float, str], list[str]] = {}
+    for event in scene.cluster.engine.events():
+        if event.kind == "preempted" and event.job is not None:
+            key = (event.at_s, names[event.data["preempted_by"]])
+            together.setdefault(key, []).append(names[event.job])
+    found = [Eviction(winner, tuple(victims), at_s) for (at_s, winner), victims in together.items()]
+    for eviction in found[len(scene.evictions) :]:
+        scene.stage.tell(f"{eviction.winner} takes the place of {', '.join(eviction.victims)}")
+    scene.evictions = found
 
 
 def _settled(cluster: ClusterHandle, job: Job) -> bool:

@@ -60,6 +60,16 @@ def await_placed(cluster: ClusterHandle, ids: Mapping[str, JobId]) -> str:
     return next(why, "")
 
 
+def await_state(cluster: ClusterHandle, jobs: tuple[JobId, ...], *, waiting: bool) -> None:
+    """Until each of these jobs waits in its queue (or does not), or has ended; gives up in silence after a while."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = [cluster.engine.job(j) for j in jobs]
+        if all(j.state.final or (j.state is JobState.PENDING) == waiting for j in found):
+            return
+        time.sleep(LOOK_S / 5)
+
+
 def nodes_at(job: Job, moment_s: float) -> tuple[str, ...]:
     """Nodes whose GPUs the job held at a moment, or at its own good end if that came first."""
     if job.state is JobState.SUCCEEDED and job.ended_at_s is not None and job.ended_at_s <= moment_s:

@@ -14,7 +14,7 @@ from typing import Final
 
 from clusterwright.app import executing, losing
 from clusterwright.app.running import stop
-from clusterwright.app.stages import Stage, Tell, virtual_nodes
+from clusterwright.app.stages import GRACE_S, Stage, Tell, virtual_nodes
 from clusterwright.engines.local.layout import Layout, cluster_tag, read_json
 from clusterwright.engines.local.reaping import Quarry, find
 from clusterwright.judging.expecting import expect_jobs, promise_of
@@ -22,7 +22,8 @@ from clusterwright.lib.errors import ClusterwrightError, Interrupted, Unavailabl
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.evidence import Check, Rehearsal, RehearsalOutcome
 from clusterwright.plan.results import Plan
-from clusterwright.queueing.declared import declared_tree
+from clusterwright.queueing.declared import declared_policy, declared_tree
+from clusterwright.queueing.policies import Policy
 
 #: The most that one machine rehearses. A virtual node is an agent of about 25 MB, a rank a Python process of about
 #: 15 MB that takes 0.1 s of CPU time to start (measured): 128 ranks start within 10 s on two cores.
@@ -43,7 +44,8 @@ def rehearse(name: str, architecture: Architecture, plan: Plan, directory: Path,
         clear(directory)
         nodes, tree = virtual_nodes(architecture, plan), declared_tree(architecture.scheduling)
         promises = {p.workload: p for w in plan.workloads if (p := promise_of(plan, w.name)) is not None}
-        stage = Stage(nodes, tree, expect_jobs(architecture, plan), directory, tell, promises)
+        policy = _rehearsed(declared_policy(architecture.scheduling))
+        stage = Stage(nodes, tree, expect_jobs(architecture, plan), directory, tell, promises, policy)
         reason = why_not_here(stage)
         if reason:
             return not_run(name, reason)
@@ -59,6 +61,11 @@ def rehearse(name: str, architecture: Architecture, plan: Plan, directory: Path,
         found = not_run(name, f"the embedded engine could not rehearse it: {error}")
     found = _with_leftovers(found, directory)
     return replace(found, seconds=time.monotonic() - began_s, log_directory=str(directory))
+
+
+def _rehearsed(policy: Policy) -> Policy:
+    """The declared policy for jobs that are seconds old: a minimum runtime counts as over, and the grace is theirs."""
+    return replace(policy, preemption=replace(policy.preemption, minimum_runtime_s=0.0, grace_s=GRACE_S))
 
 
 def _stop_whatever_runs(directory: Path) -> None:

@@ -9,7 +9,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -29,6 +29,8 @@ from clusterwright.engines.local.layout import TAG, Layout, default_state_dir, r
 from clusterwright.engines.local.stopping import MARGIN_S, SWEEP_S, stop_cluster
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import NodeSpec
+from clusterwright.queueing.budgets import Budget
+from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import QueueTree
 
 #: How long a start may take until every agent has reported; a cold start of Python on a busy machine included.
@@ -103,6 +105,8 @@ def start_cluster(
     *,
     restart_agents: bool = True,
     tree: QueueTree | None = None,
+    policy: Policy | None = None,
+    budgets: Mapping[str, Budget] | None = None,
     heartbeat_s: float = HEARTBEAT_S,
     heartbeat_timeout_s: float = HEARTBEAT_TIMEOUT_S,
     stop_grace_s: float = STOP_GRACE_S,
@@ -116,6 +120,8 @@ def start_cluster(
         nodes: at least one; names differ.
         restart_agents: whether a dead agent is started again as a new incarnation.
         tree: queues; unset means no quota.
+        policy: order, backfill and preemption; unset is `Policy()`, which preempts nobody.
+        budgets: GPU-hours by queue; unset means none.
         heartbeat_s: how often agents say that they live.
         heartbeat_timeout_s: silence after which one counts as hung.
         stop_grace_s: grace for running jobs when it is stopped.
@@ -139,7 +145,14 @@ def start_cluster(
         if read_identity(layout, "supervisor") is not None:
             raise Unavailable(f"a cluster is already up in {layout.root}; end it with `cw down`")
         config = ClusterConfig(
-            _cluster_id(layout), tuple(nodes), tree or QueueTree(), restart_agents, heartbeat_s, heartbeat_timeout_s
+            _cluster_id(layout),
+            tuple(nodes),
+            tree or QueueTree(),
+            restart_agents,
+            heartbeat_s,
+            heartbeat_timeout_s,
+            policy or Policy(),
+            budgets or {},
         )
         with _unwritable_named(layout):
             write_config(layout, config)

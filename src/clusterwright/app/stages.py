@@ -13,6 +13,7 @@ from clusterwright.judging.expecting import Expectation, ExpectedJob, Promise
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.jobs import BlockerKind, Job, JobId, JobSpec, NodeSpec, TaskGroup
 from clusterwright.plan.results import Plan
+from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import QueueTree
 
 #: Longest wait for something that should happen at once; on a busy machine Python alone may need seconds to start.
@@ -20,12 +21,16 @@ PATIENCE_S: Final = 60.0
 #: How long a job may wait in the queue, with nothing else happening, before it counts as not placeable.
 SETTLE_S: Final = 2.0
 LOOK_S: Final = 0.1
+#: Between SIGTERM and SIGKILL, in place of the declared one: nothing here needs longer to end.
+GRACE_S: Final = 2.0
 
 _STUCK: Final = frozenset(
     {
         BlockerKind.NEVER_FITS,
         BlockerKind.QUOTA_WAIT,
+        BlockerKind.BUDGET,
         BlockerKind.HARDWARE_WAIT,
+        BlockerKind.TOPOLOGY,
         BlockerKind.FRAGMENTED,
         BlockerKind.ORDER,
         BlockerKind.MISCONFIGURED,
@@ -42,6 +47,7 @@ class Stage:
     Args:
         nodes: one virtual node per declared worker node; its GPU model is its pool, for which quotas are declared.
         tree: the declared queues.
+        policy: the declared order, backfill and preemption, as far as a rehearsal can keep to it.
         directory: for the state and logs of this rehearsal; what an earlier run left is removed.
         tell: takes a line of progress.
         promises: what the plan says about the loss of a node, by workload.
@@ -53,6 +59,7 @@ class Stage:
     directory: Path
     tell: Tell
     promises: Mapping[str, Promise] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
 
 
 def virtual_nodes(architecture: Architecture, plan: Plan) -> tuple[NodeSpec, ...]:
@@ -88,7 +95,8 @@ def task_groups(job: ExpectedJob, argv: tuple[str, ...], least: int | None = Non
 
 def probe_spec(job: ExpectedJob, groups: tuple[TaskGroup, ...]) -> JobSpec:
     """A job of the declared queue and priority, on the pool of its first task."""
-    spec = JobSpec(job.name, groups, priority=job.priority, gpu_model=job.tasks[0].pool, user="rehearsal", grace_s=2.0)
+    pool = job.tasks[0].pool
+    spec = JobSpec(job.name, groups, priority=job.priority, gpu_model=pool, user="rehearsal", grace_s=GRACE_S)
     return replace(spec, queue=job.queue) if job.queue else spec
 
 

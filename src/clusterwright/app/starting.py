@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,9 @@ from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.lib.hostlists import HostlistError, expand
 from clusterwright.model.jobs import NodeSpec
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.queueing.declared import declared_tree
+from clusterwright.queueing.budgets import Budget
+from clusterwright.queueing.declared import declared_budgets, declared_policy, declared_tree
+from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import QueueTree
 
 #: More nodes than one machine can usefully run an agent process for; a guard against a mistyped host list.
@@ -25,11 +27,13 @@ VIRTUAL: Final = "virtual GPUs: the processes are real, the GPUs are not"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What to start, and in words why the GPUs are real or not."""
+    """What to start: nodes, how they are shared, and in words why the GPUs are real or not."""
 
     nodes: tuple[NodeSpec, ...]
     tree: QueueTree
     note: str
+    policy: Policy = field(default_factory=Policy)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
 
 
 def choose_start(
@@ -67,7 +71,8 @@ def declared_start(paths: Sequence[str | Path], overrides: Sequence[str] = (), *
     """
     document = load_document(paths, overrides)
     plan = plan_architecture(document, load_catalogue())
-    nodes, tree = virtual_nodes(document.architecture, plan), declared_tree(document.architecture.scheduling)
+    nodes, scheduling = virtual_nodes(document.architecture, plan), document.architecture.scheduling
+    start = Start(nodes, declared_tree(scheduling), VIRTUAL, declared_policy(scheduling), declared_budgets(scheduling))
     if not nodes:
         raise InvalidInput("the architecture declares no worker nodes; nothing can be started")
     if len(nodes) > MAX_NODES:
@@ -75,8 +80,8 @@ def declared_start(paths: Sequence[str | Path], overrides: Sequence[str] = (), *
     gpus = () if virtual or len(nodes) > 1 else _gpus_if_any()
     if gpus and len(gpus) == nodes[0].gpus:
         note = f"real GPUs: {len(gpus)} × {gpus[0].model} as declared for {nodes[0].name}"
-        return Start((replace(nodes[0], virtual=False),), tree, note)
-    return Start(nodes, tree, VIRTUAL)
+        return replace(start, nodes=(replace(nodes[0], virtual=False),), note=note)
+    return start
 
 
 def named_start(hosts: str, gpus: int, gpu_model: str) -> Start:

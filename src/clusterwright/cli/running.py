@@ -1,4 +1,4 @@
-"""`cw up|down|nodes|submit|queue|logs|cancel|release`: the embedded engine."""
+"""`cw up|down|nodes|submit|logs|cancel|release`: the embedded engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from clusterwright.model.jobs import (
     MAX_GPUS,
     MAX_RANKS,
     MAX_TASKS,
-    Job,
     JobId,
     JobSpec,
     JobState,
@@ -34,7 +33,7 @@ from clusterwright.model.jobs import (
 )
 from clusterwright.model.outputs import Lines
 from clusterwright.report.outputs import Interleaver
-from clusterwright.report.queues import job_values, node_values, render_jobs, render_nodes, render_reasons
+from clusterwright.report.queues import node_values, render_nodes, render_reasons
 
 #: Variables of the submitting shell without which a program is not found; everything else is asked for by --env.
 CARRIED: Final = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH")
@@ -93,6 +92,8 @@ def up(
                 directory,
                 start.nodes,
                 tree=start.tree,
+                policy=start.policy,
+                budgets=start.budgets,
                 restart_agents=not keep_lost,
                 detach=detach,
                 stop_grace_s=_seconds(grace, "--grace"),
@@ -209,25 +210,6 @@ def submit(
         note(f"job {job} {ended.state}: {ended.detail}")
         if ended.state is not JobState.SUCCEEDED:
             raise typer.Exit(Exit.FAILED)
-
-
-def queue(
-    jobs: Annotated[list[str] | None, typer.Argument(help="Only these jobs.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Also jobs that have ended.")] = False,
-    state: State = None,
-    output: Output = Format.text,
-) -> None:
-    """List jobs, and under each that waits every reason why, with numbers."""
-    engine = connect(state or default_state_dir())
-    found = (
-        [engine.job(JobId(j)) for j in jobs] if jobs else [j for j in engine.jobs() if everything or not j.state.final]
-    )
-    reasons = {j.id: engine.why(j.id) for j in found if _may_wait(j)}
-    if output is Format.json:
-        say_json([job_values(j, reasons.get(j.id, ())) for j in found])
-        return
-    virtual = frozenset(n.spec.name for n in engine.nodes() if n.spec.virtual)
-    say(render_jobs(found, reasons, virtual, time.time()))
 
 
 def logs(
@@ -357,10 +339,6 @@ def _environment(wanted: list[str]) -> dict[str, str]:
             raise InvalidInput(f"--env {name}: not set in this shell; write {name}=VALUE")
         found[name] = value if equals else os.environ[name]
     return found
-
-
-def _may_wait(job: Job) -> bool:
-    return not job.state.final and job.state is not JobState.RUNNING
 
 
 def _line_text(line: LogLine) -> str:

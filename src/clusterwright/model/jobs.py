@@ -141,6 +141,37 @@ class Blocker:
 
 
 @dataclass(frozen=True, slots=True)
+class PromisedStart:
+    """When a waiting job starts at the latest, and what that rests on; never said without a basis.
+
+    Args:
+        at_s: POSIX seconds.
+        basis: in words, such as "if job 17 runs to its limit".
+        jobs: whose ends it waits for.
+    """
+
+    at_s: float
+    basis: str
+    jobs: tuple[JobId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Where a job that does not run stands.
+
+    Args:
+        blockers: every reason; none for a job that runs or has ended.
+        position: in its queue by priority and age, 1 goes first; None for one that is not in the line (held, gated,
+            after a failure, without budget) or does not wait.
+        promise: only where there is one: a job that may be passed has none.
+    """
+
+    blockers: tuple[Blocker, ...] = ()
+    position: int | None = None
+    promise: PromisedStart | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSpec:
     """A node as declared: `topology` is its path from the widest domain to the narrowest, e.g. ("row-1", "rack-3")."""
 
@@ -223,7 +254,8 @@ class JobSpec:
             because a node was lost are not counted. After `MAX_LOST_STARTS` of these in a row that did not even come to
             run the job is held.
         time_limit_s: per attempt, from the moment every rank runs.
-        grace_s: time between SIGTERM and SIGKILL on cancel, time limit and preemption.
+        grace_s: time between SIGTERM and SIGKILL on cancel, time limit and requeue; one whose GPUs the queue takes for
+            another job gets the grace that the cluster's preemption policy declares.
 
     Raises:
         InvalidInput: with everything that is wrong.
@@ -360,6 +392,7 @@ class Attempt:
     Args:
         epoch: provisional until `opened`; then above every epoch its checkpoint directory has seen.
         opened: whether its epoch was opened; before that nothing of it is started.
+        preempted_by: the job for which the queue took its GPUs.
     """
 
     number: int
@@ -380,6 +413,7 @@ class Attempt:
     detail: str = ""
     lost: tuple[AgentIdentity, ...] = ()
     opened: bool = False
+    preempted_by: JobId | None = None
 
     @property
     def active(self) -> bool:
@@ -410,10 +444,27 @@ class Exclusion:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuClaim:
+    """What is kept for a waiting job while others leave for it.
+
+    Args:
+        flavor: GPU model of the nodes.
+        runs: (index of the task group, node, tasks) in rank order: where the job is to go.
+        gpus: of all tasks.
+        victims: jobs that were told to leave; none where those that left anyway will do.
+    """
+
+    flavor: str
+    runs: tuple[tuple[int, str, int], ...]
+    gpus: int
+    victims: tuple[JobId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A job as the engine knows it; `queued_at_s` is submission or last eviction, which is the age in the order.
 
-    `held_why` is why the engine holds it; empty where its owner does.
+    `held_why` is why the engine holds it; empty where its owner does. `claim`: GPUs that others leave to it.
     """
 
     id: JobId
@@ -433,6 +484,7 @@ class Job:
     ended_at_s: float | None = None
     cause: Cause | None = None
     detail: str = ""
+    claim: GpuClaim | None = None
 
     @property
     def attempt(self) -> Attempt | None:
@@ -480,7 +532,7 @@ class Event:
     """One line of the append-only history; `seq` grows by one.
 
     Kinds of the embedded engine, in the order of a job's life: submitted, blocked_by, held, released, admitted,
-    started, rank_exited, cancel_requested, stopping, fencing, fenced, requeued, ended. Of nodes: node_up,
+    started, rank_exited, cancel_requested, preempted, stopping, fencing, fenced, requeued, ended. Of nodes: node_up,
     node_reconnected, node_lost. Of the engine: control_plane_started, cluster_stopped.
     """
 

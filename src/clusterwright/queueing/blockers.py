@@ -14,6 +14,7 @@ from clusterwright.lib.hostlists import fold
 from clusterwright.model.jobs import Blocker, BlockerKind, JobId
 from clusterwright.queueing.gangs import NoFit
 from clusterwright.queueing.limits import gpus_allowed
+from clusterwright.queueing.lines import Line, age_of
 from clusterwright.queueing.policies import Backfill
 from clusterwright.queueing.quotas import Quota
 from clusterwright.queueing.requests import Demand, Holding, Request
@@ -221,7 +222,7 @@ class _Inquiry:
             notes.append(
                 f"{len(down)} node{'s' * (len(down) != 1)} take{'s' * (len(down) == 1)} no jobs ({fold(down)})"
             )
-        avoided = [n for n in floor.names if n in demand.avoid]
+        avoided = [n for n in floor.names if n in demand.avoid and n not in down]
         if avoided:
             numbers["avoided_nodes"] = len(avoided)
             said = "node {} is" if len(avoided) == 1 else "nodes {} are"
@@ -277,13 +278,23 @@ class _Inquiry:
             )
             step = "" if request.limit_s is not None else "with a time limit it could be backfilled"
             return (self._blocker(BlockerKind.ORDER, message, numbers, [promise.request.id], step),)
-        head = line.head()
-        if not easy and state.tree.strict(request.queue) and head is not None and head[0].id != request.id:
-            message = (
-                f"position {position} in strict queue '{request.queue}' behind job {head[0].id}, which cannot start"
-            )
-            return (self._blocker(BlockerKind.ORDER, message, {"position": position}, [head[0].id]),)
+        head = self._head(line) if not easy and state.tree.strict(request.queue) else None
+        if head is not None and head.id != request.id:
+            ahead = f"behind job {head.id}, which cannot start yet"
+            message = f"position {position} in strict queue '{request.queue}' {ahead}"
+            return (self._blocker(BlockerKind.ORDER, message, {"position": position}, [head.id]),)
         return ()
+
+    def _head(self, line: Line) -> Request | None:
+        """The first job of a queue that its budgets admit."""
+        firsts = (next((r for r in bunch if not self._overdrawn(r)), None) for bunch in line.bunches.values())
+        return min((r for r in firsts if r is not None), key=lambda r: (-r.priority, age_of(r)), default=None)
+
+    def _overdrawn(self, request: Request) -> bool:
+        budgets, gpus = self.state.budgets, request.demand.most_gpus
+        if budgets is None:
+            return False
+        return budgets.admits(request.queue, request.user, gpus, request.limit_s, self.now_s) is not None
 
     def _holdings(self, flavor: str) -> Iterable[Holding]:
         return (h for h in self.state.running.values() if h.placement.flavor == flavor)

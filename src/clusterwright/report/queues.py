@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from clusterwright.lib.hostlists import HostlistError, fold
-from clusterwright.model.jobs import AttemptState, Blocker, Job, JobId, Node
+from clusterwright.model.jobs import AttemptState, Blocker, Job, JobId, Node, Outlook
 
-Reasons = Mapping[JobId, Sequence[Blocker]]
+Outlooks = Mapping[JobId, Outlook]
 
 #: Said under every table that shows a virtual node.
 VIRTUAL_NOTE: Final = "virtual: the processes are real, the GPUs are not"
 
 
-def render_jobs(jobs: Sequence[Job], reasons: Reasons, virtual: frozenset[str], now_s: float) -> str:
-    """One line per job, under it every reason why it does not run, or why it ended.
+def render_jobs(jobs: Sequence[Job], outlooks: Outlooks, virtual: frozenset[str], now_s: float) -> str:
+    """One line per job, under it its place, the first reason why it does not run and its promise, or why it ended.
 
     Args:
         jobs: in the order in which they are shown.
-        reasons: blockers by job.
+        outlooks: by job, of those that do not run.
         virtual: names of virtual nodes.
         now_s: POSIX seconds, for the time column: since the attempt began, or since the job was queued.
     """
@@ -31,7 +32,7 @@ def render_jobs(jobs: Sequence[Job], reasons: Reasons, virtual: frozenset[str], 
     below: list[list[str]] = [[]]
     for job in jobs:
         rows.append(_job_row(job, virtual, now_s))
-        below.append([_reason(b) for b in reasons.get(job.id, ())] or _outcome(job))
+        below.append(_standing(job, outlooks.get(job.id, Outlook()), now_s) or _outcome(job))
     lines = _table(rows)
     text = [line for row, notes in zip(lines, below, strict=True) for line in (row, *(f"    {n}" for n in notes))]
     shown = {n for j in jobs if j.active is not None for n in j.active.nodes}
@@ -62,10 +63,35 @@ def render_reasons(reasons: Sequence[Blocker]) -> list[str]:
     return [_reason(b) for b in reasons]
 
 
-def job_values(job: Job, reasons: Sequence[Blocker]) -> dict[str, Any]:
-    """A job with its blockers as plain values."""
+def render_why(job: Job, outlook: Outlook, now_s: float) -> str:
+    """Every reason why a job does not run, with its numbers and when it was looked at; place and promise."""
+    name = json.dumps(job.spec.name, ensure_ascii=False)
+    if not outlook.blockers:
+        return "\n".join(
+            [
+                f"job {job.id} {name} is {job.state}" + ("" if job.state.final else "; nothing keeps it from running"),
+                *_outcome(job),
+            ]
+        )
+    where = f", position {outlook.position} in queue '{job.spec.queue}'" if outlook.position is not None else ""
+    lines = [f"job {job.id} {name} is {job.state}{where}"]
+    for blocker in outlook.blockers:
+        lines.append(f"    {_reason(blocker)}")
+        numbers = ", ".join(f"{name} {value:g}" for name, value in blocker.numbers.items())
+        looked_at = datetime.fromtimestamp(blocker.evaluated_at_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        lines.append(f"        {numbers}{'; ' * bool(numbers)}looked at {looked_at}")
+    return "\n".join([*lines, *(f"    {text}" for text in _promise(outlook, now_s))])
+
+
+def job_values(job: Job, outlook: Outlook) -> dict[str, Any]:
+    """A job with its place, its reasons and its promise as plain values."""
     values: dict[str, Any] = asdict(job)
-    return {**values, "blockers": [asdict(b) for b in reasons]}
+    return {**values, **outlook_values(outlook)}
+
+
+def outlook_values(outlook: Outlook) -> dict[str, Any]:
+    """Where a job stands as plain values; `promise` is null where there is none."""
+    return asdict(outlook)
 
 
 def node_values(node: Node) -> dict[str, Any]:
@@ -88,6 +114,21 @@ def _job_row(job: Job, virtual: frozenset[str], now_s: float) -> tuple[str, ...]
     since = job.submitted_at_s if job.ended_at_s is not None else since
     name = json.dumps(job.spec.name, ensure_ascii=False)[1:-1]
     return (job.id, name, job.spec.queue, state, f"{len(job.attempts)}", gpus, _duration(until - since), nodes)
+
+
+def _standing(job: Job, outlook: Outlook, now_s: float) -> list[str]:
+    """The first reason with the place, and the promise."""
+    if not outlook.blockers:
+        return []
+    place = "" if outlook.position is None else f"position {outlook.position}; "
+    more = len(outlook.blockers) - 1
+    rest = f"; {more} more reason{'s' * (more > 1)}: `cw why {job.id}`" if more else ""
+    return [f"{place}{_reason(outlook.blockers[0])}{rest}", *_promise(outlook, now_s)]
+
+
+def _promise(outlook: Outlook, now_s: float) -> list[str]:
+    promise = outlook.promise
+    return [] if promise is None else [f"starts in {_duration(promise.at_s - now_s)} {promise.basis}"]
 
 
 def _reason(blocker: Blocker) -> str:

@@ -197,7 +197,7 @@ def test_a_node_with_fewer_real_gpus_than_declared_is_down_and_says_so(stage: St
     s.hello("n1", devices=["GPU-aa"])
     node = s.plane.nodes["n1"]
     assert (node.state, node.reason) == (NodeState.DOWN, "1 of 2 declared GPUs found through NVML")
-    assert s.plane.why(s.plane.jobs[s.submit(gpus=1)])[0].kind is BlockerKind.HARDWARE_WAIT
+    assert s.plane.outlook(s.plane.jobs[s.submit(gpus=1)]).blockers[0].kind is BlockerKind.HARDWARE_WAIT
 
 
 @in_loop
@@ -385,7 +385,7 @@ def test_a_busy_directory_gives_the_gpus_back_and_says_whose_it_is(stage: Stage,
     attempt = s.plane.jobs[job].attempts[0]
     assert (attempt.state, attempt.end, s.launched("n1")) == (AttemptState.FENCING, AttemptEnd.BLOCKED, [])
     s.plane.on_fenced(job)
-    (blocker,) = s.plane.why(s.plane.jobs[job])
+    (blocker,) = s.plane.outlook(s.plane.jobs[job]).blockers
     assert blocker.kind is BlockerKind.GATED
     assert "state in /elsewhere" in blocker.message
     assert len(s.plane.jobs[job].attempts) == 1

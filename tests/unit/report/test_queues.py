@@ -18,10 +18,12 @@ from clusterwright.model.jobs import (
     Node,
     NodeSpec,
     NodeState,
+    Outlook,
+    PromisedStart,
     TaskGroup,
     TaskPlacement,
 )
-from clusterwright.report.queues import job_values, render_jobs, render_nodes
+from clusterwright.report.queues import job_values, render_jobs, render_nodes, render_why
 
 
 def job(number: int, state: JobState = JobState.PENDING, **more: Any) -> Job:
@@ -44,7 +46,8 @@ def test_jobs_with_reasons_outcomes_and_what_is_virtual() -> None:
     failed = job(3, JobState.FAILED, cause=Cause.USER_CODE, detail="rank 0 on n1: exit code 1", ended_at_s=3820.0)
     waiting = job(4)
     blocker = Blocker(BlockerKind.HARDWARE_WAIT, "4 GPUs free", {}, ("1", "2"), "in 5 s job 1 ends")
-    text = render_jobs([running, fencing, failed, waiting], {waiting.id: [blocker]}, frozenset({"n1"}), 185.0)
+    outlook = Outlook((blocker, blocker), 2, PromisedStart(905.0, "if job 1 runs to its limit", (JobId("1"),)))
+    text = render_jobs([running, fencing, failed, waiting], {waiting.id: outlook}, frozenset({"n1"}), 185.0)
     assert text.splitlines() == [
         "JOB  NAME   QUEUE    STATE               TRY  GPUS    TIME        NODES",
         "1    train  default  RUNNING             1    4 of 8  1 min 05 s  n1 (virtual)",
@@ -52,7 +55,8 @@ def test_jobs_with_reasons_outcomes_and_what_is_virtual() -> None:
         "3    train  default  FAILED              0    8       1 h 02 min  -",
         "    user code: rank 0 on n1: exit code 1",
         "4    train  default  PENDING             0    8       1 min 25 s  -",
-        "    HARDWARE_WAIT: 4 GPUs free; held by jobs 1, 2; in 5 s job 1 ends",
+        "    position 2; HARDWARE_WAIT: 4 GPUs free; held by jobs 1, 2; in 5 s job 1 ends; 1 more reason: `cw why 4`",
+        "    starts in 12 min 00 s if job 1 runs to its limit",
         "virtual: the processes are real, the GPUs are not",
     ]
 
@@ -75,7 +79,29 @@ def test_nodes_say_whether_their_gpus_are_real() -> None:
     ]
 
 
-def test_values_carry_the_blockers() -> None:
-    values = job_values(job(4), [Blocker(BlockerKind.HELD, "held")])
+def test_why_gives_every_reason_with_its_numbers_and_when_it_was_looked_at() -> None:
+    wait = Blocker(BlockerKind.HARDWARE_WAIT, "4 GPUs free", {"free_gpus": 4, "needed_gpus": 8}, ("1",), "", 3600.0)
+    outlook = Outlook((wait, Blocker(BlockerKind.HELD, "held by its owner", evaluated_at_s=0.0)), 3)
+    assert render_why(job(4), outlook, 185.0).splitlines() == [
+        "job 4 \"train\" is PENDING, position 3 in queue 'default'",
+        "    HARDWARE_WAIT: 4 GPUs free; held by job 1",
+        "        free_gpus 4, needed_gpus 8; looked at 1970-01-01 01:00:00 UTC",
+        "    HELD: held by its owner",
+        "        looked at 1970-01-01 00:00:00 UTC",
+    ]
+
+
+def test_why_of_a_job_that_does_not_wait_says_what_became_of_it() -> None:
+    failed = job(3, JobState.FAILED, cause=Cause.USER_CODE, detail="rank 0 on n1: exit code 1", ended_at_s=3820.0)
+    assert render_why(failed, Outlook(), 0.0).splitlines() == [
+        'job 3 "train" is FAILED',
+        "user code: rank 0 on n1: exit code 1",
+    ]
+
+
+def test_values_carry_the_place_the_blockers_and_the_promise() -> None:
+    promise = PromisedStart(60.0, "when job 2 has left", (JobId("2"),))
+    values = job_values(job(4), Outlook((Blocker(BlockerKind.HELD, "held"),), 1, promise))
     assert values["blockers"][0]["kind"] == "HELD"
-    assert values["state"] == "PENDING"
+    assert (values["state"], values["position"]) == ("PENDING", 1)
+    assert values["promise"] == {"at_s": 60.0, "basis": "when job 2 has left", "jobs": ("2",)}

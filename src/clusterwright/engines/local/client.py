@@ -15,9 +15,9 @@ from typing import Any, Final
 from clusterwright.engines.local import wire
 from clusterwright.engines.local.identities import read_identity
 from clusterwright.engines.local.layout import Layout
-from clusterwright.engines.local.messages import BLOCKERS, EVENTS, JOB, JOBS, NODES
+from clusterwright.engines.local.messages import BLOCKERS, EVENTS, JOB, JOBS, NODES, OUTLOOKS
 from clusterwright.lib.errors import InvalidInput, Unavailable
-from clusterwright.model.jobs import Blocker, Event, Job, JobId, JobSpec, LogLine, Node
+from clusterwright.model.jobs import Blocker, Event, Job, JobId, JobSpec, LogLine, Node, Outlook
 from clusterwright.model.outputs import Lines, LogChunk
 
 #: How long a request waits for a control plane that is being restarted.
@@ -63,6 +63,10 @@ class LocalEngine:
     def why(self, job: JobId) -> tuple[Blocker, ...]:
         """See `Engine.why`."""
         return BLOCKERS.validate_python(self._ask("why", job=job))
+
+    def outlooks(self, *jobs: JobId) -> tuple[Outlook, ...]:
+        """Of each of these jobs: why it does not run, its place in its queue, and the start it is promised, if any."""
+        return OUTLOOKS.validate_python(self._ask("outlooks", jobs=jobs))
 
     def cancel(self, job: JobId) -> None:
         """See `Engine.cancel`."""

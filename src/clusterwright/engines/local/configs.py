@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from clusterwright.engines.local.layout import Layout, read_json, write_json
 from clusterwright.lib.errors import Unavailable
 from clusterwright.model.jobs import NodeSpec
+from clusterwright.queueing.budgets import Budget
+from clusterwright.queueing.policies import (
+    Backfill,
+    FairShare,
+    NodeTie,
+    Packing,
+    Policy,
+    PreemptionPolicy,
+    Reclaim,
+    WithinQueue,
+)
 from clusterwright.queueing.quotas import Queue, QueueTree, Quota
 
 #: How often an agent says that it lives. A choice: on one machine a beat costs nothing worth saving.
@@ -26,6 +37,8 @@ class ClusterConfig:
         nodes: the nodes, in order of declaration.
         tree: its queues.
         restart_agents: whether a dead agent is started again, as a new incarnation.
+        policy: who goes first, who may pass, who may be preempted.
+        budgets: GPU-hours by queue.
     """
 
     cluster: str
@@ -34,6 +47,8 @@ class ClusterConfig:
     restart_agents: bool = True
     heartbeat_s: float = HEARTBEAT_S
     heartbeat_timeout_s: float = HEARTBEAT_TIMEOUT_S
+    policy: Policy = field(default_factory=Policy)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
 
 
 def write_config(layout: Layout, config: ClusterConfig) -> None:
@@ -50,11 +65,33 @@ def read_config(layout: Layout) -> ClusterConfig:
     found = read_json(layout.config)
     if not isinstance(found, dict):
         raise Unavailable(f"{layout.root} has no cluster; start one with `cw up`")
-    nodes = tuple(NodeSpec(**{**n, "topology": tuple(n["topology"])}) for n in found["nodes"])
-    queues = tuple(_queue(q) for q in found["tree"]["queues"])
-    return ClusterConfig(**{**found, "nodes": nodes, "tree": QueueTree(queues)})
+    known: dict[str, Any] = {
+        **found,
+        "nodes": tuple(NodeSpec(**{**n, "topology": tuple(n["topology"])}) for n in found["nodes"]),
+        "tree": QueueTree(tuple(_queue(q) for q in found["tree"]["queues"])),
+        "policy": _policy(found.get("policy", {})),
+        "budgets": {name: Budget(**budget) for name, budget in found.get("budgets", {}).items()},
+    }
+    return ClusterConfig(**known)
 
 
 def _queue(found: Mapping[str, Any]) -> Queue:
-    quotas = {flavor: Quota(**quota) for flavor, quota in found["quotas"].items()}
-    return Queue(found["name"], found["parent"], quotas, found["strict"])
+    others = {resource: _quotas(quotas) for resource, quotas in found.get("others", {}).items()}
+    return Queue(**{**found, "quotas": _quotas(found["quotas"]), "others": others})
+
+
+def _quotas(found: Mapping[str, Any]) -> dict[str, Quota]:
+    return {flavor: Quota(**quota) for flavor, quota in found.items()}
+
+
+def _policy(found: Mapping[str, Any]) -> Policy:
+    """What a file without them leaves out is as by default."""
+    types = {"backfill": Backfill, "node_tie": NodeTie, "packing": Packing}
+    known: dict[str, Any] = {name: types[name](value) if name in types else value for name, value in found.items()}
+    if "preemption" in found:
+        kinds = {"within_queue": WithinQueue, "reclaim": Reclaim}
+        preemption: dict[str, Any] = {n: kinds[n](v) if n in kinds else v for n, v in found["preemption"].items()}
+        known["preemption"] = PreemptionPolicy(**preemption)
+    if "fair" in found:
+        known["fair"] = FairShare(**found["fair"])
+    return Policy(**known)

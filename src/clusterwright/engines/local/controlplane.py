@@ -20,13 +20,15 @@ from clusterwright.engines.local import lifecycles, standings
 from clusterwright.engines.local.agents import read_exit
 from clusterwright.engines.local.claims import Claims, describe, passes
 from clusterwright.engines.local.configs import ClusterConfig
+from clusterwright.engines.local.deciding import Begin, Decided, decide, outlook_of
 from clusterwright.engines.local.directories import Directories
+from clusterwright.engines.local.explaining import Reasons
 from clusterwright.engines.local.fencing import Fencer
 from clusterwright.engines.local.identities import Identity, alive
 from clusterwright.engines.local.launching import free_port, launch_order
 from clusterwright.engines.local.layout import Layout
 from clusterwright.engines.local.lifecycles import Action, Change, Started, parse_exit, then
-from clusterwright.engines.local.scheduling import queue_state
+from clusterwright.engines.local.preempting import preemption_changes
 from clusterwright.engines.local.wire import Message
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import (
@@ -35,8 +37,6 @@ from clusterwright.model.jobs import (
     Attempt,
     AttemptEnd,
     AttemptState,
-    Blocker,
-    BlockerKind,
     Exit,
     Job,
     JobId,
@@ -44,11 +44,10 @@ from clusterwright.model.jobs import (
     JobState,
     Node,
     NodeState,
+    Outlook,
 )
 from clusterwright.ports.clocks import Clock
 from clusterwright.ports.stores import NewEvent, Store
-from clusterwright.queueing.deciding import decide
-from clusterwright.queueing.states import Start
 
 _log = logging.getLogger(__name__)
 
@@ -89,7 +88,6 @@ class ControlPlane:
         self.layout, self.config, self.store, self.clock = layout, config, store, clock
         self.jobs: dict[JobId, Job] = {}
         self.nodes: dict[str, Node] = {}
-        self.blockers: dict[JobId, tuple[Blocker, ...]] = {}
         self.changed = asyncio.Event()
         self.wake = asyncio.Event()
         self.stopping = False
@@ -101,7 +99,8 @@ class ControlPlane:
         self._fencer = Fencer(layout, config.cluster, self, self._claims, config.heartbeat_timeout_s)
         self._last_tick = clock.monotonic_s()
         self._undecided = True
-        self._decided_at_s = 0.0
+        self._decided: Decided | None = None
+        self._reasons = Reasons()
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -208,48 +207,46 @@ class ControlPlane:
         if changed:
             self.schedule()
 
-    def why(self, job: Job) -> tuple[Blocker, ...]:
-        """Why the job does not run now; empty when it runs or has ended."""
+    def outlook(self, job: Job) -> Outlook:
+        """Why the job does not run now, its place and its promise; nothing when it runs or has ended."""
         now = self.clock.now_s()
         if job.state is JobState.PENDING:
-            self._undecided |= now - self._decided_at_s > REASONS_S
+            self._undecided |= self._decided is None or now - self._decided.at_s > REASONS_S
             self.schedule()
             job = self.jobs[job.id]
         attempt = job.active
         if job.state is JobState.PENDING:
-            return self.blockers.get(job.id) or (
-                Blocker(BlockerKind.HELD, "the cluster is stopping and starts nothing", evaluated_at_s=now),
-            )
+            return outlook_of(job.id, None if self.stopping else self._decided, now)
         if attempt is None or attempt.state is AttemptState.RUNNING:
-            return ()
-        return (lifecycles.why_not_running(attempt, now, *self._fencer.progress(job.id)),)
+            return Outlook()
+        return Outlook((lifecycles.why_not_running(attempt, now, *self._fencer.progress(job.id)),))
 
     def schedule(self) -> None:
-        """Start what can start; remember why the rest waits."""
-        now = self.clock.now_s()
-        waits_over = any(self._decided_at_s < j.not_before_s <= now for j in self.jobs.values())
+        """Start what can start, make leave who must; remember why the rest waits."""
+        now, last = self.clock.now_s(), self._decided
+        waits_over = last is not None and last.wake_s is not None and last.wake_s <= now
         if self.stopping or not (self._undecided or waits_over):
             return
-        self._undecided, self._decided_at_s = False, now
+        self._undecided = False
         try:
             self._decide(now)
         except Unavailable:  # the state cannot be written now: decided again at the next tick
             self._undecided = True
 
     def _decide(self, now: float) -> None:
-        troubles = self._claims.troubles
-        decisions = decide(queue_state(self.jobs.values(), self.nodes.values(), self.config.tree, now, troubles))
-        for start in decisions.starts:
-            self._begin(self.jobs[start.id], start)
-        events = [
-            NewEvent("blocked_by", now, job, data={"blockers": [{"kind": b.kind, "message": b.message} for b in found]})
-            for job, found in decisions.blockers.items()
-            if [b.kind for b in found] != [b.kind for b in self.blockers.get(job, ())]
-        ]
-        self.blockers = dict(decisions.blockers)
-        self.commit(events=events)
+        found = decide(self.jobs, self.nodes.values(), self.config, now, self._claims.troubles)
+        self._decided = found
+        for begin in found.begins:
+            self._begin(self.jobs[begin.job], begin)
+        self.commit(*preemption_changes(self.jobs, found.state, found.preemptions, now))
+        self._reasons.decided(found)
+        self._explain()
 
-    def _begin(self, job: Job, start: Start) -> None:
+    def _explain(self) -> None:
+        if self._reasons.look(lambda events: self.commit(events=events)):
+            self.wake.set()
+
+    def _begin(self, job: Job, start: Begin) -> None:
         agents = [a for n in dict.fromkeys(t.node for t in start.tasks) if (a := self.nodes[n].agent) is not None]
         same = (j for j in self.jobs.values() if j.checkpoint_dir == job.checkpoint_dir)
         past = max((a.epoch for j in same for a in j.attempts), default=0)
@@ -485,6 +482,7 @@ class ControlPlane:
         """Look at deadlines and schedule, whenever something changed and at every tick, until stopped."""
         while True:
             self.wake.clear()
+            await asyncio.sleep(0)
             try:
                 watching = self.tick()
             except Unavailable:  # the state cannot be written now: everything due stays due
@@ -512,6 +510,7 @@ class ControlPlane:
             if attempt.state is AttemptState.RUNNING and limit and now > (attempt.started_at_s or now) + limit:
                 self.commit(lifecycles.stop(job, AttemptEnd.TIMEOUT, now, f"time limit of {limit:g} s reached"))
         self.schedule()
+        self._explain()
         return watching
 
     def _forgive_own_absence(self) -> None:

@@ -115,7 +115,7 @@ def begin(
         admitted_at_s=now_s,
     )
     data = {"attempt": attempt.number, "gpus": attempt.gpus, "nodes": list(attempt.nodes), "why": why}
-    job = replace(job, state=JobState.STARTING, attempts=(*job.attempts, attempt), detail="")
+    job = replace(job, state=JobState.STARTING, attempts=(*job.attempts, attempt), detail="", claim=None)
     return Change(job, (_event("admitted", job, attempt, now_s, **data),), (Action.LAUNCH,))
 
 
@@ -220,15 +220,20 @@ def stop(job: Job, end: AttemptEnd, now_s: float, detail: str, grace_s: float | 
     if attempt is not None and attempt.state is AttemptState.STOPPING and grace_s is not None:
         stop_by_s = min(attempt.stop_by_s or now_s, now_s + grace_s)
         return Change(_with(job, replace(attempt, stop_by_s=stop_by_s)))
+    return halt(job, end, now_s, detail, job.spec.grace_s if grace_s is None else min(grace_s, job.spec.grace_s))
+
+
+def halt(job: Job, end: AttemptEnd, now_s: float, detail: str, grace_s: float) -> Change:
+    """Ask an attempt that starts or runs to end within this grace; one whose end has begun goes on with it."""
+    attempt = job.active
     if attempt is None or attempt.state not in _LIVE:
         return Change(job)
     if not attempt.opened:  # nothing was started
         return _fence(job, end, now_s, None, detail)
-    grace = job.spec.grace_s if grace_s is None else min(grace_s, job.spec.grace_s)
-    attempt = replace(attempt, state=AttemptState.STOPPING, end=end, detail=detail, stop_by_s=now_s + grace)
+    attempt = replace(attempt, state=AttemptState.STOPPING, end=end, detail=detail, stop_by_s=now_s + grace_s)
     state = JobState.PREEMPTING if end in _REQUEUED else JobState.COMPLETING
     job = replace(_with(job, attempt), state=state)
-    event = _event("stopping", job, attempt, now_s, end=end.value, grace_s=grace, detail=detail)
+    event = _event("stopping", job, attempt, now_s, end=end.value, grace_s=grace_s, detail=detail)
     return Change(job, (event,), (Action.TERMINATE,))
 
 
@@ -354,7 +359,7 @@ def _ended(job: Job, state: JobState, cause: Cause | None, detail: str, now_s: f
 
 
 def _end(job: Job, state: JobState, cause: Cause | None, detail: str, now_s: float) -> Job:
-    return replace(job, state=state, cause=cause, detail=detail, ended_at_s=now_s)
+    return replace(job, state=state, cause=cause, detail=detail, ended_at_s=now_s, claim=None)
 
 
 def _with(job: Job, attempt: Attempt) -> Job:

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from clusterwright.model.jobs import Blocker, Event, Job, JobSpec, Node
+from clusterwright.model.jobs import Blocker, Event, Job, JobSpec, Node, Outlook
 
 SPEC: Final = TypeAdapter(JobSpec)
 JOB: Final = TypeAdapter(Job)
@@ -14,3 +14,4 @@ JOBS: Final = TypeAdapter(tuple[Job, ...])
 NODES: Final = TypeAdapter(tuple[Node, ...])
 EVENTS: Final = TypeAdapter(tuple[Event, ...])
 BLOCKERS: Final = TypeAdapter(tuple[Blocker, ...])
+OUTLOOKS: Final = TypeAdapter(tuple[Outlook, ...])

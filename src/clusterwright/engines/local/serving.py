@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from clusterwright.engines.local import wire
 from clusterwright.engines.local.controlplane import ControlPlane, Link
 from clusterwright.engines.local.identities import write_identity
-from clusterwright.engines.local.messages import BLOCKERS, EVENTS, JOB, JOBS, NODES, SPEC
+from clusterwright.engines.local.messages import BLOCKERS, EVENTS, JOB, JOBS, NODES, OUTLOOKS, SPEC
 from clusterwright.engines.local.scheduling import used_devices
 from clusterwright.engines.local.wire import Message
 from clusterwright.lib.errors import ClusterwrightError, InvalidInput, Unavailable
@@ -134,6 +134,7 @@ class Server:
             "nodes": self._nodes,
             "events": self._events,
             "why": self._why,
+            "outlooks": self._outlooks,
             "cancel": self._cancel,
             "requeue": self._requeue,
             "hold": self._hold,
@@ -195,7 +196,14 @@ class Server:
                     await changed.wait()
 
     async def _why(self, message: Message) -> Any:
-        return BLOCKERS.dump_python(self._plane.why(self._find(message)), mode="json")
+        return BLOCKERS.dump_python(self._plane.outlook(self._find(message)).blockers, mode="json")
+
+    async def _outlooks(self, message: Message) -> Any:
+        found = []
+        for job in [self._find({"job": j}) for j in message["jobs"]]:
+            found.append(self._plane.outlook(self._plane.jobs[job.id]))
+            await asyncio.sleep(0)  # hundreds of them take a while: agents are heard in between
+        return OUTLOOKS.dump_python(tuple(found), mode="json")
 
     async def _cancel(self, message: Message) -> None:
         self._plane.cancel(self._find(message))
