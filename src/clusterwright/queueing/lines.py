@@ -120,6 +120,7 @@ class Bunch:
     def copy(self) -> Bunch:
         """A bunch of its own with the same jobs."""
         other = Bunch(self.demand, self.priority, self.user)
+        other.tried = self.tried
         other._ages, other._jobs = self._ages[self._first :], self._jobs[self._first :]
         return other
 
@@ -204,8 +205,10 @@ class Line:
     def copy(self) -> Line:
         """A line of its own with the same jobs."""
         other = Line(self.queue, by_user=self.by_user)
-        other.bunches = {k: b.copy() for k, b in self.bunches.items()}
-        for bunch in other.bunches.values():
+        copies = {bunch: bunch.copy() for bunch in self.bunches.values()}
+        other.bunches = {k: copies[b] for k, b in self.bunches.items()}
+        other.seen, other.fresh = self.seen, {copies[b]: None for b in self.fresh}
+        for bunch in copies.values():
             other._head(bunch)
         return other
 

@@ -325,8 +325,11 @@ class State:
         other.running = {j: replace(h) for j, h in self.running.items()}
         other.claims = {j: replace(c, kept=dict(c.kept)) for j, c in self.claims.items()}
         other.leaving = set(self.leaving)
-        other.promise, other.woken = None, set(self.woken)
-        other.freed, other.surprises = self.freed, self.surprises + 1
+        promise = self.promise
+        if promise is not None:
+            promise = replace(promise, left=promise.left.copy(), usage=promise.usage.fork())
+        other.promise, other.woken = promise, set(self.woken)
+        other.freed, other.surprises = self.freed, self.surprises
         other.priorities = {f: Counter(c) for f, c in self.priorities.items()}
         other.decayed = None if self.decayed is None else self.decayed.fork()
         other._spare_gpus = self._spare_gpus
