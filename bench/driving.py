@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import heapq
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import heappop, heappush
 from pathlib import Path
 
 import numpy as np
@@ -86,35 +86,35 @@ def requests(jobs: Sequence[Job]) -> list[Request]:
     return [Request(JobId(job.id), demands[job.tasks, job.gpus], job.submit_s, QUEUE, 0, job.limit_s) for job in jobs]
 
 
-def drive(
-    state: State, asked: Sequence[Request], run_s: Sequence[float], seen: Callable[[float], None] | None = None
-) -> Outcome:
+def drive(state: State, asked: Sequence[Request], run_s: Sequence[float]) -> Outcome:
     """Every event time is one cycle, after its ends and its arrivals.
 
     Args:
         asked: in order of submission.
         run_s: of each.
-        seen: called after each cycle with the time.
     """
+    runs = {request.id: seconds for request, seconds in zip(asked, run_s, strict=True)}
     ends: list[tuple[float, JobId]] = []
     starts: dict[str, float] = {}
-    runs = {request.id: seconds for request, seconds in zip(asked, run_s, strict=True)}
-    begin, cycles, at, most_waiting, most_running = time.process_time(), 0, 0, 0, 0
-    while at < len(asked) or ends:
+    arrivals = iter(asked)
+    begin, cycles, most_waiting, most_running = time.process_time(), 0, 0, 0
+    coming = next(arrivals, None)
+    while coming is not None or ends:
         now_s = ends[0][0] if ends else math.inf
-        if at < len(asked) and asked[at].queued_at_s < now_s:
-            now_s = asked[at].queued_at_s
+        if coming is not None and coming.queued_at_s < now_s:
+            now_s = coming.queued_at_s
         while ends and ends[0][0] == now_s:
-            state.release(heapq.heappop(ends)[1], now_s)
-        while at < len(asked) and asked[at].queued_at_s == now_s:
-            state.submit(asked[at])
-            at += 1
+            state.release(heappop(ends)[1], now_s)
+        while coming is not None and coming.queued_at_s == now_s:
+            state.submit(coming)
+            coming = next(arrivals, None)
         for start in run_cycle(state, now_s).starts:
             job = start.request.id
             starts[job] = now_s
-            heapq.heappush(ends, (now_s + runs[job], job))
+            heappush(ends, (now_s + runs[job], job))
         cycles += 1
-        most_waiting, most_running = max(most_waiting, len(state.waiting)), max(most_running, len(ends))
-        if seen is not None:
-            seen(now_s)
+        if len(state.waiting) > most_waiting:
+            most_waiting = len(state.waiting)
+        if len(ends) > most_running:
+            most_running = len(ends)
     return Outcome(starts, time.process_time() - begin, cycles, most_waiting, most_running)
