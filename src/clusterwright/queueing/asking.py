@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from clusterwright.model.jobs import Blocker, JobId
 from clusterwright.queueing.blockers import why
+from clusterwright.queueing.commitments import Promise
 from clusterwright.queueing.cycling import run_cycle
 from clusterwright.queueing.decisions import Decisions
 from clusterwright.queueing.promising import find_promise
 from clusterwright.queueing.quotas import Quota
 from clusterwright.queueing.requests import Request
-from clusterwright.queueing.state import Promise, State
+from clusterwright.queueing.state import State
 
 
 @dataclass(frozen=True, slots=True)

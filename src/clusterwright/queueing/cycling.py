@@ -1,41 +1,32 @@
 """One scheduling cycle: which jobs start now, and whom they make leave.
 
-Jobs whose victims have left go first. Then every queue offers its jobs in its order, and among these offers the cycle
-takes those that stay within their queue's guarantee before those that borrow (with fair share: the queue that borrows
-least first), then higher priority, then less usage over time, then older. Source of the order: Kueue 0.19,
-pkg/scheduler/scheduler.go (entryOrdering).
-
-A job that cannot start blocks its queue if that is strict, is passed if it is best effort, and with EASY backfill gets
-a promise that every job behind it keeps (`promising`).
+Jobs whose victims have left go first, then the others in their order (`ordering`). A job that cannot start blocks its
+queue if that is strict, is passed if it is best effort, and with EASY backfill gets a promise that every job behind it
+keeps (`promising`).
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from clusterwright.model.jobs import JobId
+from clusterwright.queueing.commitments import Claim, Promise
 from clusterwright.queueing.decisions import Decisions, Preemption, Start
 from clusterwright.queueing.evicting import find_victims
-from clusterwright.queueing.fairness import Take
 from clusterwright.queueing.gangs import NoFit
 from clusterwright.queueing.limits import gpus_allowed
-from clusterwright.queueing.lines import Age, Bunch, age_of
+from clusterwright.queueing.lines import Bunch
+from clusterwright.queueing.ordering import Order
 from clusterwright.queueing.policies import Backfill
 from clusterwright.queueing.promising import find_promise
 from clusterwright.queueing.requests import Demand, Placement, Request, resources_of
-from clusterwright.queueing.state import Claim, Promise, State
-from clusterwright.queueing.tournaments import Tournament
+from clusterwright.queueing.state import State
 from clusterwright.queueing.turns import Turn, turn_of
 from clusterwright.queueing.windows import closing, open_for
 
 _FOREVER: Final = float("inf")
-
-#: A queue's place in a cycle: what it borrows, priority, usage over time, age; lower goes first.
-Rank = tuple[float, int, float, Age]
 
 
 def run_cycle(state: State, now_s: float) -> Decisions:
@@ -57,7 +48,7 @@ _NOTHING: Final = Decisions(())
 
 class _Cycle:
     def __init__(self, state: State, now_s: float) -> None:
-        self.state, self.now_s = state, now_s
+        self.state, self.now_s, self.order = state, now_s, Order(state, now_s)
         self.starts: list[Start] = []
         self.preemptions: list[Preemption] = []
         self.easy = state.policy.backfill is Backfill.EASY
@@ -70,9 +61,7 @@ class _Cycle:
             self._second_pass(self.state.claims[job])
         self._check_promise()
         self._pass()
-        while (
-            self._again
-        ):  # each further pass follows a start, or a promise to a job that comes before the promised one
+        while self._again:  # each follows a start, or a promise to a job nearer the front
             self._again = False
             self.state.wake()
             self._pass()
@@ -91,95 +80,22 @@ class _Cycle:
             for name in sorted(state.woken)
         ]
         state.woken.clear()
-        if len(turns) == 1:
-            while not self._again and (offered := turns[0].next()) is not None and self._take(turns[0], *offered):
-                pass
-            return
-        if state.policy.fair.now:
-            self._play(turns)
-            return
-        queue: list[tuple[Rank, int, Turn]] = []
-        for number, turn in enumerate(turns):
-            self._offer(turn, number, queue)
-        while queue and not self._again:
-            rank, number, turn = heapq.heappop(queue)
-            offered = turn.next()
-            if offered is None:
-                continue
-            now = self._rank(offered[1])  # what others got since may have changed it, to a later one only
-            if queue and now > rank and now > queue[0][0]:
-                heapq.heappush(queue, (now, number, turn))
-            elif self._take(turn, *offered):
-                self._offer(turn, number, queue)
-
-    def _play(self, turns: Sequence[Turn]) -> None:
-        """Fair share: the branch of the tree that borrows least goes first, level by level."""
-        tournament, by_queue = Tournament(self.state.usage), {t.line.queue: t for t in turns}
-        for turn in turns:
-            self._enter(turn, tournament)
-        while not self._again and (name := tournament.first()) is not None:
-            turn = by_queue[name]
-            offered = turn.next()
-            if offered is not None and self._take(turn, *offered):
-                self._enter(turn, tournament)
-            else:
-                tournament.withdraw(name)
-
-    def _enter(self, turn: Turn, tournament: Tournament) -> None:
-        offered, usage = turn.next(), self.state.usage
-        if offered is None:
-            tournament.withdraw(turn.line.queue)
-            return
-        request = offered[1]
-        gpus, resources = request.demand.least_gpus, request.demand.least_resources
-        flavors = [f for f in self.state.flavors_of(request) if usage.named(request.queue, f)]
-        flavor = min(flavors, key=lambda f: usage.share(request.queue, f, gpus, resources), default="")
-        over_time = self.state.usage_over_time(request, self.now_s)
-        tie = (-request.priority, over_time, age_of(request))
-        tournament.offer(Take(request.queue, flavor, gpus, resources), tie)
-
-    # -- order ----------------------------------------------------------------------------------------------------
-
-    def _offer(self, turn: Turn, number: int, queue: list[tuple[Rank, int, Turn]]) -> None:
-        offered = turn.next()
-        if offered is not None:
-            heapq.heappush(queue, (self._rank(offered[1]), number, turn))
-
-    def _rank(self, request: Request) -> Rank:
-        over_time = self.state.usage_over_time(request, self.now_s)
-        return (self._borrowing(request), -request.priority, over_time, age_of(request))
-
-    def _behind(self, request: Request, promised: Request) -> bool:
-        """Whether a job comes after the promised one in the order."""
-        if request.id == promised.id:
-            return False
-        if request.queue == promised.queue and not self.state.policy.fair.by_user:
-            return (-request.priority, age_of(request)) > (-promised.priority, age_of(promised))
-        return self._rank(request) > self._rank(promised)
+        for turn, bunch, request in self.order.offers(turns):
+            turn.closed = not self._take(turn, bunch, request)
+            if self._again:
+                break
 
     def _hopelessly_behind(self, request: Request) -> bool:
         """Whether a job would have to pass a promised one and has no room to."""
         promise = self.state.promise if self.easy else None
         if promise is None or self.state.preempts or self._possible(request):
             return False
-        return self._behind(request, promise.request)
+        return self.order.behind(request, promise.request)
 
     def _possible(self, request: Request) -> bool:
         """Whether usable nodes hold as many tasks as the job's first group needs; cheap, and no more than that."""
         group, floors = request.demand.groups[0], self.state.cluster.floors
         return any(floors[f].slots(group.gpus) >= group.fewest for f in self.state.flavors_of(request))
-
-    def _borrowing(self, request: Request) -> float:
-        """0 for a job that stays within its queue's guarantee on some flavor, else 1 or the share it would have."""
-        state, gpus = self.state, request.demand.least_gpus
-        if not state.tree.queues:
-            return 0.0
-        flavors = [f for f in state.flavors_of(request) if state.usage.named(request.queue, f)]
-        if not flavors:
-            return 0.0
-        if state.policy.fair.now:
-            return min(state.usage.share(request.queue, f, gpus) for f in flavors)
-        return float(all(state.usage.borrows(request.queue, f, gpus) for f in flavors))
 
     # -- one job --------------------------------------------------------------------------------------------------
 
@@ -191,7 +107,7 @@ class _Cycle:
         promise = self.state.promise if self.easy else None
         depth = self.state.policy.backfill_depth
         turn.looked += 1
-        if promise is not None and self._behind(request, promise.request):
+        if promise is not None and self.order.behind(request, promise.request):
             if depth is not None and turn.looked > depth:
                 return False
             self._backfill(bunch, request, promise)

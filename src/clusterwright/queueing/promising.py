@@ -13,11 +13,12 @@ import numpy as np
 
 from clusterwright.model.jobs import JobId
 from clusterwright.queueing.clusters import Floor
+from clusterwright.queueing.commitments import Promise
 from clusterwright.queueing.domains import Ints
 from clusterwright.queueing.gangs import NoFit
 from clusterwright.queueing.limits import gpus_allowed
 from clusterwright.queueing.requests import Demand, Holding, Request, resources_of
-from clusterwright.queueing.state import Promise, State
+from clusterwright.queueing.state import State
 from clusterwright.queueing.usages import Usage
 
 

@@ -10,58 +10,20 @@ import heapq
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.jobs import JobId
 from clusterwright.queueing.budgets import Budgets
 from clusterwright.queueing.clusters import Cluster, Floor, NodeInfo
-from clusterwright.queueing.domains import Ints
+from clusterwright.queueing.commitments import Claim, Promise, kept_of
 from clusterwright.queueing.fairness import DecayedUsage
 from clusterwright.queueing.lines import Line
 from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import QueueTree, Quota
-from clusterwright.queueing.requests import Demand, Holding, Placement, Request, Shape, resources_of
+from clusterwright.queueing.requests import Holding, Placement, Request, resources_of
 from clusterwright.queueing.usages import Usage
 from clusterwright.queueing.windows import Window
-
-
-@dataclass(slots=True)
-class Promise:
-    """When the first job that cannot start will, if every running job runs to its limit.
-
-    Args:
-        at_s: the promised start.
-        placement: where, at that time.
-        left: (nodes,) int32 GPUs that are free at `at_s` on the flavor once the promised job has its own.
-        usage: the quota in use at that time, the promised job included.
-        surprises: `State.surprises` when it was made; a later count makes it void.
-        passed: whether jobs that run past `at_s` started since; another placement may be the best now.
-        basis: the last job whose end it waits for, None when it waits for none.
-    """
-
-    request: Request
-    at_s: float
-    placement: Placement
-    left: Ints
-    usage: Usage
-    surprises: int
-    basis: JobId | None = None
-    passed: bool = False
-
-
-@dataclass(slots=True)
-class Claim:
-    """GPUs kept for a job whose victims are leaving.
-
-    Args:
-        kept: GPUs by node index that are held for it already.
-    """
-
-    request: Request
-    placement: Placement
-    victims: tuple[JobId, ...]
-    kept: dict[int, int]
 
 
 class State:
@@ -371,10 +333,3 @@ class State:
 
 def _unusable(floor: Floor) -> int:
     return int(floor.total[~floor.usable].sum())
-
-
-def kept_of(claim: Claim) -> tuple[Placement, Demand]:
-    """What a claim keeps, as a placement of single GPUs."""
-    runs = tuple((0, node, gpus) for node, gpus in claim.kept.items())
-    total = sum(claim.kept.values())
-    return Placement(claim.placement.flavor, runs, total), Demand((Shape(total, 1),))

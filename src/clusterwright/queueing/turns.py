@@ -17,11 +17,13 @@ class Turn(Protocol):
     """The jobs of one queue that a cycle has not looked at, in the queue's order.
 
     Attributes:
-        looked: how many jobs of the queue were looked at behind a promise.
+        looked: how many of its jobs were looked at.
+        closed: whether the queue offers no more in this pass.
     """
 
     line: Line
     looked: int
+    closed: bool
 
     def next(self) -> tuple[Bunch, Request] | None:
         """The bunch and the job whose turn it is, None when no more is to be looked at."""
@@ -45,10 +47,10 @@ def turn_of(line: Line, state: State, now_s: float, *, head_only: bool, hopeless
 class _HeadTurn:
     """One job at a time, the first of the queue; none once that was found unable to start."""
 
-    __slots__ = ("line", "looked")
+    __slots__ = ("closed", "line", "looked")
 
     def __init__(self, line: Line) -> None:
-        self.line, self.looked = line, 0
+        self.line, self.looked, self.closed = line, 0, False
 
     def next(self) -> tuple[Bunch, Request] | None:
         bunch = self.line.head()
@@ -61,12 +63,12 @@ class _HeadTurn:
 class _LineTurn:
     """All jobs that were not looked at since the last change, by priority, usage over time and age."""
 
-    __slots__ = ("_heap", "line", "looked")
+    __slots__ = ("_heap", "closed", "line", "looked")
 
     def __init__(
         self, line: Line, state: State, now_s: float, head_only: bool, hopeless: Callable[[Request], bool]
     ) -> None:
-        self.line, self.looked = line, 0
+        self.line, self.looked, self.closed = line, 0, False
         self._heap: list[tuple[int, float, Age, int, Bunch]] = []
 
         def usage(bunch: Bunch) -> float:

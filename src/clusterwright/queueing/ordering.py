@@ -1,0 +1,115 @@
+"""Whose job is next, across queues.
+
+Every queue offers its jobs in its own order. Among these offers come first those that stay within their queue's
+guarantee, then those that borrow; then higher priority, then less usage over time, then age. With fair share the branch
+of the tree that borrows least goes first, level by level (`tournaments`).
+
+Source: Kueue 0.19, pkg/scheduler/scheduler.go (entryOrdering), fair_sharing_iterator.go.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+from clusterwright.queueing.fairness import Take
+from clusterwright.queueing.lines import Age, Bunch, age_of
+from clusterwright.queueing.requests import Request
+from clusterwright.queueing.state import State
+from clusterwright.queueing.tournaments import Tournament
+from clusterwright.queueing.turns import Turn
+
+#: A job's place in a cycle: what its queue borrows with it, priority, usage over time, age; lower goes first.
+Rank = tuple[float, int, float, Age]
+Offer = tuple[Turn, Bunch, Request]
+
+
+class Order:
+    """The order of one cycle."""
+
+    def __init__(self, state: State, now_s: float) -> None:
+        self._state, self._now_s = state, now_s
+
+    def offers(self, turns: Sequence[Turn]) -> Iterator[Offer]:
+        """The jobs to look at, one after the other; what was decided about each counts for the next.
+
+        A turn that was closed meanwhile offers no more.
+        """
+        if len(turns) == 1:
+            return self._of_one(turns[0])
+        return self._by_share(turns) if self._state.policy.fair.now else self._by_rank(turns)
+
+    def behind(self, request: Request, other: Request) -> bool:
+        """Whether a job comes after another one."""
+        if request.id == other.id:
+            return False
+        if request.queue == other.queue and not self._state.policy.fair.by_user:
+            return (-request.priority, age_of(request)) > (-other.priority, age_of(other))
+        return self._rank(request) > self._rank(other)
+
+    @staticmethod
+    def _of_one(turn: Turn) -> Iterator[Offer]:
+        while not turn.closed and (offered := turn.next()) is not None:
+            yield (turn, *offered)
+
+    def _by_rank(self, turns: Sequence[Turn]) -> Iterator[Offer]:
+        queue: list[tuple[Rank, int, Turn]] = []
+        for number, turn in enumerate(turns):
+            self._enqueue(turn, number, queue)
+        while queue:
+            rank, number, turn = heapq.heappop(queue)
+            offered = turn.next()
+            if offered is None:
+                continue
+            now = self._rank(offered[1])  # what others got since may have changed it, to a later one only
+            if queue and now > rank and now > queue[0][0]:
+                heapq.heappush(queue, (now, number, turn))
+                continue
+            yield (turn, *offered)
+            if not turn.closed:
+                self._enqueue(turn, number, queue)
+
+    def _enqueue(self, turn: Turn, number: int, queue: list[tuple[Rank, int, Turn]]) -> None:
+        offered = turn.next()
+        if offered is not None:
+            heapq.heappush(queue, (self._rank(offered[1]), number, turn))
+
+    def _by_share(self, turns: Sequence[Turn]) -> Iterator[Offer]:
+        tournament, by_queue = Tournament(self._state.usage), {t.line.queue: t for t in turns}
+        for turn in turns:
+            self._enter(turn, tournament)
+        while (name := tournament.first()) is not None:
+            turn = by_queue[name]
+            offered = turn.next()
+            if offered is not None:
+                yield (turn, *offered)
+            self._enter(turn, tournament)
+
+    def _enter(self, turn: Turn, tournament: Tournament) -> None:
+        offered = None if turn.closed else turn.next()
+        if offered is None:
+            tournament.withdraw(turn.line.queue)
+            return
+        request = offered[1]
+        gpus, resources = request.demand.least_gpus, request.demand.least_resources
+        usage, queue = self._state.usage, request.queue
+        flavor = min(self._named(request), key=lambda f: usage.share(queue, f, gpus, resources), default="")
+        tie = (-request.priority, self._state.usage_over_time(request, self._now_s), age_of(request))
+        tournament.offer(Take(queue, flavor, gpus, resources), tie)
+
+    def _rank(self, request: Request) -> Rank:
+        over_time = self._state.usage_over_time(request, self._now_s)
+        return (self._borrowing(request), -request.priority, over_time, age_of(request))
+
+    def _borrowing(self, request: Request) -> float:
+        """0 for a job that stays within its queue's guarantee on some flavor, else 1 or the share it would have."""
+        usage, gpus = self._state.usage, request.demand.least_gpus
+        flavors = self._named(request) if self._state.tree.queues else []
+        if not flavors:
+            return 0.0
+        if self._state.policy.fair.now:
+            return min(usage.share(request.queue, f, gpus) for f in flavors)
+        return float(all(usage.borrows(request.queue, f, gpus) for f in flavors))
+
+    def _named(self, request: Request) -> list[str]:
+        return [f for f in self._state.flavors_of(request) if self._state.usage.named(request.queue, f)]
