@@ -14,7 +14,7 @@ from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import QueueTree
 from clusterwright.queueing.windows import Window
 from clusterwright.simulate.expansions import Delivery
-from clusterwright.simulate.failing import Cause, Lemons, Population
+from clusterwright.simulate.failing import Cause, Effect, Lemons, Population
 from clusterwright.simulate.jobs import Jobs
 from clusterwright.simulate.maintaining import Maintenance
 from clusterwright.simulate.repairs import Care, Eviction
@@ -38,6 +38,16 @@ class NodeLoss(StrEnum):
     REQUEUE = "requeue"
 
 
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A failure at a given instant, beside those that are drawn; nodes that are out then are passed over."""
+
+    at_s: float
+    nodes: tuple[int, ...]
+    name: str = "given failure"
+    effect: Effect = Effect.NODE
+
+
 @dataclass(frozen=True)
 class Faults:
     """What goes wrong, and what is done about it.
@@ -47,6 +57,7 @@ class Faults:
         care_of: by name of the cause.
         crew: repairs at the same time; None is without limit.
         eviction: of nodes that keep failing; None keeps them all.
+        strikes: failures that are given; their care goes by their name.
     """
 
     causes: tuple[Cause, ...] = ()
@@ -55,6 +66,7 @@ class Faults:
     care_of: Mapping[str, Care] = field(default_factory=dict)
     crew: int | None = None
     eviction: Eviction | None = None
+    strikes: tuple[Strike, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,9 +112,9 @@ class Scenario:
     def __post_init__(self) -> None:
         count = len(self.nodes)
         named = [*self.spares, *(n for m in self.maintenance for n in m.nodes)]
-        named += [n for d in self.deliveries for n in d.nodes]
+        named += [n for d in self.deliveries for n in d.nodes] + [n for s in self.faults.strikes for n in s.nodes]
         if any(not 0 <= n < count for n in named):
-            raise ValueError(f"a spare, a maintenance or a delivery names a node that is none of the {count}")
+            raise ValueError(f"a spare, a maintenance, a delivery or a strike names a node that is none of the {count}")
         if self.until_s is None and any(m.every_s is not None for m in self.maintenance):
             raise ValueError("maintenance that repeats needs an end of the simulation")
         if self.store_bytes_per_s is None and any(k.bytes_each for k in self.jobs.kinds):
@@ -111,7 +123,7 @@ class Scenario:
     @property
     def quiet(self) -> bool:
         """Whether every node is there and usable all the time."""
-        away = self.spares or self.maintenance or self.deliveries or self.faults.causes
+        away = self.spares or self.maintenance or self.deliveries or self.faults.causes or self.faults.strikes
         return not away and all(n.usable for n in self.nodes)
 
     def domains(self, level: str) -> tuple[int, ...]:

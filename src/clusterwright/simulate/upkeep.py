@@ -23,7 +23,7 @@ from clusterwright.simulate.happenings import Event, Happening
 from clusterwright.simulate.maintaining import Window as Work
 from clusterwright.simulate.maintaining import plan_windows
 from clusterwright.simulate.repairs import Course, Crew, Histories, draw_course, return_s
-from clusterwright.simulate.scenarios import Scenario
+from clusterwright.simulate.scenarios import Scenario, Strike
 from clusterwright.simulate.spares import Spares
 from clusterwright.simulate.streams import Streams
 
@@ -80,7 +80,8 @@ class Upkeep:
         self._failing = Failing(
             self._faults.causes, scenario.population(), streams, self._faults.lemons, sorted(books.absent)
         )
-        self._draws = {c.name: streams.of("care", c.name) for c in self._faults.causes}
+        names = [*(c.name for c in self._faults.causes), *(s.name for s in self._faults.strikes)]
+        self._draws = {name: streams.of("care", name) for name in names}
         self._chance = streams.of("struck")
         self._crew = Crew(self._faults.crew)
         self._eviction = self._faults.eviction
@@ -116,6 +117,8 @@ class Upkeep:
         for window in scenario.windows:
             for at_s in (window.start_s, window.end_s):
                 self._agenda.enter(max(0, math.ceil(at_s * 1000)), Order.NODE, self._wake, None)
+        for strike in self._faults.strikes:
+            self._agenda.enter(math.ceil(strike.at_s * 1000), Order.NODE, self._fail_as_given, strike)
         until_s = math.inf if scenario.until_s is None else scenario.until_s
         for maintenance in scenario.maintenance:
             for work in plan_windows(maintenance, until_s):
@@ -137,6 +140,13 @@ class Upkeep:
                 found = True
                 self._fail(failure, now_ms)
         return found
+
+    def _fail_as_given(self, now_ms: int, _: int, strike: Strike) -> None:
+        gone = self._books.absent | self._maintained
+        nodes = tuple(n for n in strike.nodes if n not in gone and self._reason[n] is None)
+        if nodes:
+            cause = Cause(strike.name, 0.0, effect=strike.effect)
+            self._fail(Failure(now_ms / 1000, cause, nodes[0], nodes), now_ms)
 
     # -- failures ---------------------------------------------------------------------------------------------
 
