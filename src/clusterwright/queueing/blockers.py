@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
+
+import numpy as np
 
 from clusterwright.lib.hostlists import fold
 from clusterwright.model.jobs import Blocker, BlockerKind, JobId
+from clusterwright.queueing.clusters import Floor
+from clusterwright.queueing.domains import Flags
 from clusterwright.queueing.gangs import NoFit
 from clusterwright.queueing.limits import gpus_allowed
 from clusterwright.queueing.lines import Line, age_of
@@ -198,7 +203,9 @@ class _Inquiry:
                 f"queue '{queue}' may take {available:g} more {_model(flavor)} now, the job needs {demand.least_gpus}"
             )
         root = state.tree.root_of(queue)
-        sharing = (h for h in self._holdings(flavor) if state.tree.root_of(h.request.queue) == root)
+        known = state.tree.by_name  # a job may still run in a queue that is declared no longer
+        held = (h for h in self._holdings(flavor) if h.request.queue in known)
+        sharing = (h for h in held if state.tree.root_of(h.request.queue) == root)
         return [self._with_holders(BlockerKind.QUOTA_WAIT, text, numbers, sharing)]
 
     def _hardware(self, flavor: str) -> list[Blocker]:
@@ -209,14 +216,15 @@ class _Inquiry:
         if not isinstance(floor.find_in(free, demand, demand.least_gpus), NoFit):
             return []
         down = [n for n, usable in zip(floor.names, floor.usable.tolist(), strict=True) if not usable]
-        left = int(free[floor.usable].sum())
+        mine = self._may_use(floor)
+        left = int(free[mine].sum())
         numbers: dict[str, float] = {
             "needed_gpus": demand.least_gpus,
             "free_gpus": left,
             "down_nodes": len(down),
             "down_gpus": int(floor.total[~floor.usable].sum()),
         }
-        kind, text = self._hardware_kind(flavor, left, numbers)
+        kind, text = self._hardware_kind(flavor, left, int(free[mine].max(initial=0)), numbers)
         notes = [text]
         if down:
             notes.append(
@@ -238,7 +246,17 @@ class _Inquiry:
         holdings = (h for h in self._holdings(flavor) if h.placement.gpus)
         return [self._with_holders(kind, "; ".join(notes), numbers, holdings)]
 
-    def _hardware_kind(self, flavor: str, left: int, numbers: dict[str, float]) -> tuple[BlockerKind, str]:
+    def _may_use(self, floor: Floor) -> Flags:
+        """`(nodes,) bool`: usable nodes that the job neither excludes nor can avoid."""
+        demand = self.demand
+        if not demand.exclude and not demand.avoid:
+            return floor.usable
+        others = replace(demand, exclude=demand.exclude | demand.avoid)
+        skip = demand.exclude if isinstance(floor.fit_empty(others, floor.usable), NoFit) else others.exclude
+        return floor.usable & np.array([name not in skip for name in floor.names], dtype=np.bool_)
+
+    def _hardware_kind(self, flavor: str, left: int, most: int, numbers: dict[str, float]) -> tuple[BlockerKind, str]:
+        """Of GPUs the job may use, `left` are free, `most` of them on one node."""
         demand, cluster = self.demand, self.state.cluster
         wish = demand.topology
         if left < demand.least_gpus or not demand.least_gpus:
@@ -250,7 +268,6 @@ class _Inquiry:
                 where = f"{best.level} {best.name}" if best.name else best.level
                 held = f"the best domain ({where}) holds {best.tasks} of {best.wanted} tasks"
                 return BlockerKind.TOPOLOGY, f"{left} {_model(flavor)} free, but {held}"
-        most = int(cluster.floors[flavor].free.max(initial=0))
         text = f"{left} {_model(flavor)} free but at most {most} on one node, the job needs {_need(demand)}"
         moves = cluster.moves(demand, flavor)
         if moves is not None:
