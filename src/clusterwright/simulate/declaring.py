@@ -8,6 +8,7 @@ from typing import Final
 
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.quantities import CURRENCIES
 from clusterwright.model.documents import Document
 from clusterwright.model.pools import Pool
 from clusterwright.plan.gathering import Sheet
@@ -108,7 +109,10 @@ def _prices(sheet: Sheet, sites: Sequence[Site]) -> tuple[dict[str, float], str]
             return {}, ""
         found[site.name], sign = priced
         signs.add(sign)
-    return (found, signs.pop()) if len(signs) == 1 else ({}, "")
+    if len(signs) != 1:
+        return {}, ""
+    sign = signs.pop()
+    return found, next((code for code, shown in CURRENCIES.items() if shown == sign), sign)
 
 
 def _gpu_hour(sheet: Sheet, site: Site, pool: Pool) -> tuple[float, str] | None:
