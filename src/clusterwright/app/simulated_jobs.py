@@ -1,0 +1,270 @@
+"""A trace, or the declared workloads, as the jobs of a simulation; every job that cannot be one is counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterwright.app.simulated_sites import Site
+from clusterwright.ledger.lines import to_ms
+from clusterwright.ledger.usage import SLURM_GPUS
+from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.spelling import did_you_mean
+from clusterwright.model.jobs import DEFAULT_QUEUE
+from clusterwright.queueing.requests import Demand, Shape
+from clusterwright.simulate.attempts import NEVER, Checkpoints
+from clusterwright.simulate.jobs import NONE_MS, Fate, Jobs, Kind
+from clusterwright.traces.shaping import shape_jobs
+from clusterwright.traces.tables import Trace, Words
+
+#: The word that stands for every queue that is not named otherwise.
+ANY_QUEUE: Final = "*"
+_FATES: Final = {
+    "FAILED": Fate.FAIL, "OUT_OF_MEMORY": Fate.FAIL, "CANCELLED": Fate.CANCEL, "TIMEOUT": Fate.TIME_OUT,
+    "DEADLINE": Fate.TIME_OUT,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What a trace does not tell of its jobs.
+
+    Args:
+        queues: queue, account or QOS of the trace → declared queue; `*` for all others.
+        checkpoints: of every job; a choice, because no batch system records it.
+    """
+
+    queues: Mapping[str, str] = field(default_factory=dict)
+    checkpoints: Checkpoints = NEVER
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """What arrives.
+
+    Args:
+        real_wait_ms: (jobs,) int64 wait that the trace records, `NONE_MS` where it records none.
+        left_out: reason → rows of the trace that are no jobs of the simulation.
+        remarks: what was taken differently from what the trace says.
+        window_s: from the first submission to the last thing that the trace tells of.
+    """
+
+    jobs: Jobs
+    real_wait_ms: NDArray[np.int64]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    window_s: float = 0.0
+
+
+def jobs_of_trace(trace: Trace, site: Site, habits: Habits, until_s: float | None = None) -> Stream:
+    """The jobs of a trace on a site, as they came, each ready when its own conditions let it start.
+
+    Args:
+        until_s: only what was submitted before, since the first submission.
+
+    Raises:
+        InvalidInput: when no job is left, or a queue of it is not declared.
+    """
+    usable, left_out = _usable(trace)
+    origin_s = float(trace.submit_s[0]) if len(trace) else 0.0
+    if until_s is not None:
+        usable &= trace.submit_s < origin_s + until_s
+    if not usable.any():
+        raise InvalidInput(_why_empty(trace, left_out))
+    kept = trace.take(usable)
+    ready_s = np.where(np.isnan(kept.eligible_s), kept.submit_s, np.maximum(kept.eligible_s, kept.submit_s))
+    order = np.argsort(ready_s, kind="stable")
+    kept, ready_s = kept.take(order), ready_s[order]
+    kinds, kind, remarks = _kinds(kept, site, habits)
+    work_ms = np.maximum(1, np.rint(kept.run_s * 1000)).astype(np.int64)
+    limited = np.isfinite(kept.limit_s) & (kept.limit_s > 0)
+    limit_ms = np.where(limited, np.rint(np.where(limited, kept.limit_s, 0.0) * 1000), NONE_MS).astype(np.int64)
+    over = limited & (limit_ms < work_ms)
+    limit_ms = np.where(over, work_ms, limit_ms)
+    if over.any():
+        remarks.append(f"{int(over.sum()):,} jobs ran beyond their time limit; they may here, too")
+    words = np.array([_FATES.get(word, Fate.SUCCEED) for word in kept.state.words], dtype=np.uint8)
+    wait = np.where(np.isnan(kept.wait_s), NONE_MS, np.rint(np.nan_to_num(kept.wait_s) * 1000)).astype(np.int64)
+    jobs = Jobs(
+        submit_ms=np.rint((ready_s - origin_s) * 1000).astype(np.int64), work_ms=work_ms, limit_ms=limit_ms,
+        kind=kind, fate=words[kept.state.codes], kinds=kinds, names=kept.ids, origin_s=origin_s,
+    )  # fmt: skip
+    begin_s, end_s = trace.window_s
+    return Stream(jobs, wait, left_out, tuple(remarks), end_s - begin_s)
+
+
+def _usable(trace: Trace) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """Jobs that can be simulated, and why the others cannot."""
+    usable = np.ones(len(trace), dtype=np.bool_)
+    left_out: dict[str, int] = {}
+    for reason, mask in (
+        (f"GPUs not recorded ({SLURM_GPUS.add})", trace.gpus < 0),
+        ("asked for no GPU", trace.gpus == 0),
+        ("never ran, or its run time is not recorded", ~trace.ran),
+    ):
+        found = usable & mask
+        if found.any():
+            left_out[reason] = int(found.sum())
+            usable &= ~mask
+    return usable, left_out
+
+
+def _why_empty(trace: Trace, left_out: Mapping[str, int]) -> str:
+    if not len(trace):
+        return "the trace holds no job"
+    if len(trace) and bool((trace.gpus < 0).all()):
+        return f"GPUs are not recorded in this trace; add {SLURM_GPUS.add}, and jobs from then on have them"
+    reasons = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+    return f"no job of the trace can be simulated: {reasons or 'none was submitted in that time'}"
+
+
+def _kinds(trace: Trace, site: Site, habits: Habits) -> tuple[tuple[Kind, ...], NDArray[np.int32], list[str]]:
+    """Kinds of jobs, the kind of each, remarks."""
+    most = max(node.gpus for node in site.nodes)
+    tasks, each = shape_jobs(trace, most)
+    remarks = []
+    if (trace.gpu_milli < 1000).any():
+        remarks.append(f"{int((trace.gpu_milli < 1000).sum()):,} jobs use a part of a GPU; each takes a whole one here")
+    queue_of = _Queues(site, habits.queues)
+    flavors_of = _Flavors(site)
+    scheduling = site.document.architecture.scheduling
+    priorities = scheduling.priorities if scheduling else {}
+    columns = (
+        trace.queue.codes, trace.account.codes, trace.user.codes, trace.qos.codes, trace.flavor.codes, tasks, each,
+    )  # fmt: skip
+    unique, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    kinds = []
+    for queue, account, user, qos, flavor, count, gpus in unique.tolist():
+        names = (trace.account.words[account], trace.queue.words[queue], trace.qos.words[qos])
+        kinds.append(
+            Kind(
+                Demand((Shape(count, gpus),), flavors_of(trace.flavor.words[flavor])),
+                queue_of(names),
+                team=names[0],
+                user=trace.user.words[user],
+                priority=priorities.get(names[2], 0),
+                checkpoints=habits.checkpoints,
+            )
+        )
+    queue_of.check(inverse.reshape(-1), [kind.queue for kind in kinds])
+    return tuple(kinds), inverse.reshape(-1).astype(np.int32), [*remarks, *flavors_of.remarks]
+
+
+def with_declared_queues(trace: Trace, site: Site, habits: Habits) -> Trace:
+    """The trace with the queues that its jobs go to here, so that jobs drawn like them go there, too.
+
+    Raises:
+        InvalidInput: when a queue of it is not declared.
+    """
+    queue_of = _Queues(site, habits.queues)
+    columns = np.stack((trace.account.codes, trace.queue.codes, trace.qos.codes), axis=1)
+    unique, inverse = np.unique(columns, axis=0, return_inverse=True)
+    names = [
+        queue_of((trace.account.words[a], trace.queue.words[q], trace.qos.words[o])) for a, q, o in unique.tolist()
+    ]
+    of = inverse.reshape(-1)
+    queue_of.check(of, names)
+    words = ("", *dict.fromkeys(name for name in names if name))
+    codes = np.array([words.index(name) for name in names], dtype=np.int32)
+    return replace(trace, queue=Words(codes[of], words))
+
+
+class _Queues:
+    """Words of a trace → declared queues."""
+
+    def __init__(self, site: Site, queues: Mapping[str, str]) -> None:
+        self._leaves, self._queues = site.tree.leaves, queues
+        self._unknown = Counter[str]()
+        wrong = [name for name in queues.values() if self._leaves and name not in self._leaves]
+        if wrong:
+            near = did_you_mean(wrong[0], self._leaves) or f"queues that take jobs: {', '.join(sorted(self._leaves))}"
+            raise InvalidInput(f"no queue '{wrong[0]}' takes jobs; {near}")
+
+    def __call__(self, names: tuple[str, str, str]) -> str:
+        for name in names:
+            if name in self._queues:
+                return self._queues[name]
+        if not self._leaves:
+            return names[1] or DEFAULT_QUEUE
+        for name in names:
+            if name in self._leaves:
+                return name
+        if ANY_QUEUE in self._queues:
+            return self._queues[ANY_QUEUE]
+        if len(self._leaves) == 1:
+            return next(iter(self._leaves))
+        self._unknown[names[1] or names[0]] += 1
+        return ""
+
+    def check(self, kind: NDArray[np.intp], queues: Iterable[str]) -> None:
+        """Raises: InvalidInput when jobs are of queues that are not declared."""
+        if not self._unknown:
+            return
+        counts = np.bincount(kind)
+        jobs = sum(int(counts[place]) for place, queue in enumerate(queues) if not queue)
+        listed = ", ".join(f"'{name}'" for name in list(self._unknown)[:8])
+        leaves = ", ".join(sorted(self._leaves))
+        raise InvalidInput(
+            f"{jobs:,} jobs of the trace are of queues, accounts or QOS that the file does not declare ({listed}); "
+            f"say where they go, such as --queue '{next(iter(self._unknown)) or ANY_QUEUE}="
+            f"{sorted(self._leaves)[0]}' or --queue '{ANY_QUEUE}={sorted(self._leaves)[0]}' for all others; queues "
+            f"that take jobs: {leaves}"
+        )
+
+
+class _Flavors:
+    """GPU types of a trace → pools."""
+
+    def __init__(self, site: Site) -> None:
+        self._pools = {_plain(p.name): p.name for p in site.pools}
+        self._gpus = {_plain(p.gpu): p.name for p in site.pools if p.gpu}
+        self._missing: set[str] = set()
+
+    def __call__(self, words: str) -> tuple[str, ...]:
+        if not words:
+            return ()
+        found = [name for word in words.split("|") if (name := self._find(_plain(word)))]
+        if not found:
+            self._missing.add(words)
+        return tuple(dict.fromkeys(found))
+
+    def _find(self, word: str) -> str | None:
+        if word in self._pools:
+            return self._pools[word]
+        return next((pool for gpu, pool in self._gpus.items() if word and (word in gpu or gpu in word)), None)
+
+    @property
+    def remarks(self) -> list[str]:
+        """Types that no pool has."""
+        if not self._missing:
+            return []
+        return [f"no pool has GPUs of the type {', '.join(sorted(self._missing)[:5])}; such jobs take any pool here"]
+
+
+def _plain(word: str) -> str:
+    return "".join(c for c in word.lower() if c.isalnum())
+
+
+def parse_queues(entries: Iterable[str]) -> dict[str, str]:
+    """`OLD=NEW` each.
+
+    Raises:
+        InvalidInput: for one that is not so.
+    """
+    found = {}
+    for entry in entries:
+        old, equals, new = entry.partition("=")
+        if not (old and equals and new):
+            raise InvalidInput(f"'{entry}' is no mapping of queues; write --queue OLD=NEW, or '*=NEW' for all others")
+        found[old] = new
+    return found
+
+
+def interval(seconds: float) -> Checkpoints:
+    """Checkpoints every so often that stop nothing and are durable at once."""
+    return Checkpoints(max(1, to_ms(seconds)))

@@ -1,0 +1,241 @@
+"""`cw simulate`: what the next weeks of a cluster may look like, before anybody waits for them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clusterwright.app.guarding import INTERRUPTED
+from clusterwright.cli.output import Exit, columns, is_terminal, note, say, say_json
+from clusterwright.lib.errors import InvalidInput
+
+if TYPE_CHECKING:  # numpy and the simulator are imported when something is simulated
+    from clusterwright.app.replicating import Request as StopRequest
+    from clusterwright.app.replicating import Show, Standing
+    from clusterwright.app.simulating import SimulationRequest
+    from clusterwright.report.replications import Simulated
+
+
+class Form(StrEnum):
+    """Forms of the result."""
+
+    text = "text"
+    json = "json"
+    html = "html"
+
+
+FILES = typer.Argument(metavar="[FILE]...", help="Architecture files, merged in order; - reads standard input.")
+NODES = typer.Option(metavar="NxG", help="In place of a file: N equal nodes with G GPUs, such as 16x8; needs --trace.")
+TRACE = typer.Option(metavar="FILE", help="A job trace, such as a dump of sacct; as `cw trace inspect` reads it.")
+KIND = typer.Option(metavar="KIND", help="Kind of the trace; found out if absent.")
+MAP = typer.Option("--map", metavar="FIELD=COLUMN[:UNIT],...", help="Columns of a CSV trace of anybody's.")
+ZONE = typer.Option(metavar="ZONE", help="Time zone of the trace's local times.")
+DAYS = typer.Option(metavar="N", help="Days to simulate; else the trace's window, or 30.")
+DRAW = typer.Option("--draw", help="Draw jobs from distributions fitted to the trace, others with every seed.")
+SEEDS = typer.Option(metavar="K", help="Futures to simulate: seeds S to S+K-1.")
+SEED = typer.Option(metavar="S", help="First seed; the same seed gives the same events, byte for byte.")
+JOBS = typer.Option("--jobs", metavar="J", help="Processes at the same time; else one per processor.")
+FAILURES = typer.Option(metavar="NAME", help="Failure rates of the catalogue: llama3-405b, rsc-1, rsc-2; or none.")
+CHECKPOINT = typer.Option(metavar="TIME", help="How often jobs of the trace save their work, such as 1h; else never.")
+QUEUE = typer.Option("--queue", metavar="OLD=NEW", help="Queue, account or QOS of the trace → declared queue; *=NEW.")
+SET = typer.Option("--set", metavar="PATH=VALUE", help="Write over a value of the files; pools.X.nodes takes a number.")
+CATALOGUE = typer.Option("--catalogue", metavar="FILE", help="A catalogue of your own, over the shipped.")
+TOLERANCE = typer.Option(metavar="SHARE", help="How far replayed waits may be from real ones, a share of these.")
+FORMAT = typer.Option("--format", help="Text for people, everything as JSON, or one page of HTML.")
+OUTPUT = typer.Option("--output", metavar="PATH", help="File to write; else standard output.")
+FORCE = typer.Option("--force", help="Replace files that exist.")
+
+
+def simulate(
+    files: Annotated[list[str] | None, FILES] = None,
+    nodes: Annotated[str, NODES] = "",
+    trace: Annotated[list[str] | None, TRACE] = None,
+    kind: Annotated[str, KIND] = "",
+    mapping: Annotated[str, MAP] = "",
+    zone: Annotated[str, ZONE] = "",
+    days: Annotated[float | None, DAYS] = None,
+    draw: Annotated[bool, DRAW] = False,
+    seeds: Annotated[int, SEEDS] = 5,
+    seed: Annotated[int, SEED] = 0,
+    jobs: Annotated[int | None, JOBS] = None,
+    failures: Annotated[str, FAILURES] = "llama3-405b",
+    checkpoint: Annotated[str, CHECKPOINT] = "",
+    queues: Annotated[list[str] | None, QUEUE] = None,
+    sweep: Annotated[
+        str, typer.Option("--sweep", metavar="PATH=V1,V2,…", help="One row for each value, or for a..b/step.")
+    ] = "",
+    overrides: Annotated[list[str] | None, SET] = None,
+    catalogues: Annotated[list[str] | None, CATALOGUE] = None,
+    tolerance: Annotated[float, TOLERANCE] = 0.5,
+    events: Annotated[
+        Path | None, typer.Option("--events", metavar="PATH", help="Write every event of the first future to a file.")
+    ] = None,
+    output: Annotated[Form, FORMAT] = Form.text,
+    out: Annotated[Path | None, OUTPUT] = None,
+    force: Annotated[bool, FORCE] = False,
+) -> None:
+    """Simulate weeks of queueing, failures and repairs in seconds: waits, utilisation, goodput, cost, with intervals.
+
+    Jobs are those of a trace, replayed or drawn (--draw), or the declared workloads. Decisions are those of the queue
+    that the embedded engine runs; failures come at published rates, by cause. Every GPU-hour is in one line of the
+    ledger. Every figure is simulated, none is measured.
+
+    A trace with real waits is compared first: median and p90 by size and account. Where the replay is further off than
+    --tolerance, what is said about waits is marked as not to be relied on.
+
+    What would last month look like on 16 nodes with 8 GPUs:  cw simulate --nodes 16x8 --trace sacct.txt
+
+    Ctrl-C prints what was simulated so far, marked partial.
+
+    Exit codes: 0 simulated; 2 invalid input; 3 the replay is outside its tolerance, or jobs never fit; 130 interrupted.
+    """
+    asked = request_of(
+        files, nodes, trace, kind, mapping, zone, days, draw, seeds, seed, jobs, failures, checkpoint, queues,
+        overrides, catalogues, tolerance, events, out, force, picture=output is Form.html,
+    )  # fmt: skip
+    from clusterwright.app import simulating, simulation_outputs, sweeping
+
+    with watched() as (stop, show):
+        if sweep:
+            found = sweeping.sweep_request(asked, sweep, stop, show)
+        else:
+            found = [simulating.simulate_request(asked, stop, show)]
+    if output is Form.html:
+        write(out, simulation_outputs.page_of(found, sweep), force=force)
+    elif output is Form.json:
+        write(out, simulation_outputs.values_of(found, sweep), force=force)
+    else:
+        write(out, simulation_outputs.text_of(found, sweep, min(columns(), 100)), force=force)
+    leave(found, stop.name)
+
+
+def request_of(
+    files: Sequence[str] | None,
+    nodes: str,
+    trace: Sequence[str] | None,
+    kind: str,
+    mapping: str,
+    zone: str,
+    days: float | None,
+    draw: bool,
+    seeds: int,
+    seed: int,
+    jobs: int | None,
+    failures: str,
+    checkpoint: str,
+    queues: Sequence[str] | None,
+    overrides: Sequence[str] | None,
+    catalogues: Sequence[str] | None,
+    tolerance: float,
+    events: Path | None,
+    out: Path | None,
+    force: bool,
+    *,
+    picture: bool = False,
+) -> SimulationRequest:
+    """The request that the options make, checked as far as it can be before anything is read."""
+    from clusterwright.app.simulated_jobs import parse_queues
+    from clusterwright.app.simulating import SimulationRequest
+    from clusterwright.app.trace_reading import TraceRequest
+    from clusterwright.lib.quantities import UnitError, parse_kind
+
+    if out is not None and out.exists() and not force:
+        raise InvalidInput(f"{out} exists; --force replaces it")
+    if (kind or mapping or zone) and not trace:
+        raise InvalidInput("--kind, --map and --zone are about a trace; give --trace")
+    saved_s = None
+    if checkpoint:
+        try:
+            saved_s = parse_kind(checkpoint, "duration").value
+        except UnitError as error:
+            raise InvalidInput(f"--checkpoint: {error}") from None
+        if not trace:
+            raise InvalidInput("--checkpoint is about jobs of a trace; the file says it of workloads")
+        if saved_s < 1:
+            raise InvalidInput(f"--checkpoint is {checkpoint}, must be at least 1 s")
+    return SimulationRequest(
+        files=files or (),
+        nodes=nodes,
+        trace=TraceRequest(tuple(trace), kind, mapping, zone) if trace else None,
+        days=days,
+        draw=draw,
+        seeds=seeds,
+        seed=seed,
+        processes=jobs,
+        failures=failures,
+        checkpoint_s=saved_s,
+        queues=parse_queues(queues or ()),
+        overrides=overrides or (),
+        catalogues=catalogues or (),
+        tolerance=tolerance,
+        events=events,
+        force=force,
+        picture=picture,
+    )
+
+
+@contextmanager
+def watched() -> Iterator[tuple[StopRequest, Show | None]]:
+    """SIGINT and SIGTERM as a request to stop, and a line of progress where there is a terminal."""
+    from clusterwright.app.replicating import Request
+
+    bar = _Bar() if is_terminal() else None
+    with Request() as stop:
+        try:
+            yield stop, bar.show if bar else None
+        finally:
+            if bar:
+                bar.clear()
+
+
+def write(path: Path | None, value: object, *, force: bool) -> None:
+    """A text, or values as JSON, to a file or to standard output."""
+    from clusterwright.app import simulation_outputs
+
+    if path is not None:
+        simulation_outputs.write_output(path, value, force=force)
+        note(f"written to {path}")
+    elif isinstance(value, str):
+        say(value)
+    else:
+        say_json(value)
+
+
+def leave(found: Sequence[Simulated], signal: str) -> None:
+    """Leave with the code that the results call for."""
+    if signal:
+        note(f"stopped by {signal}: what was simulated so far is marked partial")
+        raise typer.Exit(INTERRUPTED)
+    if any(not f.trusted or f.never_fit for f in found):
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+class _Bar:
+    """Simulated and real time on one line of standard error."""
+
+    def __init__(self) -> None:
+        self._began_s = time.monotonic()
+        self._shown_s = 0.0
+
+    def show(self, standing: Standing) -> None:
+        """Show it, at most five times a second."""
+        now_s = time.monotonic()
+        if now_s - self._shown_s >= 0.2:
+            self._shown_s = now_s
+            typer.echo(
+                f"\r\033[K{standing.done} of {standing.all_} futures, those running are at day "
+                f"{standing.now_s / 86400:.1f}, after {now_s - self._began_s:.0f} s; Ctrl-C keeps what there is",
+                err=True,
+                nl=False,
+            )
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown_s:
+            typer.echo("\r\033[K", err=True, nl=False)
