@@ -40,9 +40,12 @@ golden: $(READY) ## write the golden files anew; read the diff before committing
 docs: $(READY) ## write the generated pages in docs/ anew
 	$(BIN)/python tools/write_docs.py
 
-bench: $(READY) ## measure start-up, review and the readers beside named peers
+bench: $(READY) ## measure start-up, review, readers and scheduling beside named peers
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/readers.py
+	$(BIN)/python bench/peers.py
+	$(BIN)/python bench/growth.py
+	$(BIN)/python bench/queueing.py
 
 corpus: $(READY) ## read a folder of tool outputs (public ones beside the clone, else the fixtures): kind × read, partly, refused
 	$(BIN)/python tools/read_corpus.py
