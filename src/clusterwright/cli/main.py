@@ -43,6 +43,10 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
     "What a cluster's users did": {
         "trace": ("trace", "trace", "Look into a job trace, fit distributions to it, write it in another form."),
     },
+    "What a cluster would do": {
+        "simulate": ("simulate", "simulate", "Simulate weeks of queueing, failures and repairs in seconds."),
+        "what-if": ("what_if", "what_if", "Simulate the cluster as it is and changed, and say what differs."),
+    },
     "The embedded engine, on one machine": {
         "up": ("running", "up", "Start a control plane and one agent per node."),
         "down": ("running", "down", "Stop everything that `up` started."),
