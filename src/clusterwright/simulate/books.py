@@ -44,7 +44,6 @@ class Books:
         self.absent = {n for d in scenario.deliveries for n in d.nodes}
         self._installed = dict.fromkeys(state.cluster.flavors, 0)
         self._exclusive: set[int] = set()
-        self._free: dict[str, tuple[int, str]] = {}
 
     def install(self, at_s: float, nodes: Iterable[int]) -> None:
         """Nodes are there from now on."""
@@ -101,15 +100,12 @@ class Books:
     def count_free(self, at_s: float) -> None:
         """Tell the ledger what is free now, and why the first who waits does not get it."""
         state = self._state
-        kept = dict.fromkeys(state.cluster.flavors, 0) if state.claims else {}
-        for claim in state.claims.values():
-            kept[claim.placement.flavor] += sum(claim.kept.values())
         for flavor, floor in state.cluster.floors.items():
-            free = floor.free_gpus + kept.get(flavor, 0)
-            blocker = _blocker(state, flavor) if free and state.waiting else ""
-            if self._free.get(flavor) != (free, blocker):
-                self._free[flavor] = (free, blocker)
-                self.ledger.free(at_s, flavor, free, blocker)
+            free = floor.free_gpus
+            if state.claims:
+                free += sum(sum(c.kept.values()) for c in state.claims.values() if c.placement.flavor == flavor)
+            blocker = _blocker(state, flavor, free) if free and state.waiting else ""
+            self.ledger.free(at_s, flavor, free, blocker)
 
     def _open(self, at_s: float) -> None:
         for node in sorted(self._exclusive):
@@ -119,17 +115,17 @@ class Books:
                     self.set_out(at_s, node, None)
 
 
-def _blocker(state: State, flavor: str) -> str:
+def _blocker(state: State, flavor: str, free: int) -> str:
     """Why the first waiting job that could use a flavor does not get its free GPUs; "" when nobody wants them."""
     head = _head(state, flavor)
     if head is None:
         return ""
     if head.id in state.claims:
         return "PREEMPTING"
+    if free < head.demand.least_gpus:
+        return "HARDWARE_WAIT"
     if gpus_allowed(head, flavor, state.usage, state.policy) < head.demand.least_gpus:
         return "QUOTA_WAIT"
-    if state.cluster.floors[flavor].free_gpus < head.demand.least_gpus:
-        return "HARDWARE_WAIT"
     return "FRAGMENTED" if head.demand.topology is None else "TOPOLOGY"
 
 

@@ -22,6 +22,7 @@ from clusterwright.model.jobs import Cause, JobId
 from clusterwright.queueing.clusters import NoFit
 from clusterwright.queueing.cycling import run_cycle
 from clusterwright.queueing.decisions import Preemption, Start
+from clusterwright.queueing.policies import Backfill
 from clusterwright.queueing.replacing import shrink
 from clusterwright.queueing.requests import Placement, Request
 from clusterwright.queueing.state import State
@@ -140,6 +141,13 @@ class Simulation:
         self._running: dict[int, Run] = {}
         self._accounts: dict[tuple[int, str], Account] = {}
         self._saves = scenario.policy.preemption.active
+        self._fails = bool(scenario.faults.causes)
+        self._timed = (
+            scenario.policy.backfill is Backfill.EASY
+            or scenario.policy.preemption.minimum_runtime_s > 0
+            or bool(scenario.windows or scenario.maintenance)
+            or any(k.backoff_ms for k in jobs.kinds)
+        )
         self._next = self._ended = self._cycles = self._preemptions = 0
         self._retried: dict[int, int] = {}
         self._now_ms = 0
@@ -165,14 +173,15 @@ class Simulation:
         """The next instant at which something happens; infinite when nothing will that matters to a job."""
         entries = self._agenda.entries
         due: float = entries[0][0] if entries else _NEVER
-        if self._next < len(self._submit):
-            due = min(due, self._submit[self._next])
-        due = min(due, self._wake_ms)
+        if self._next < len(self._submit) and self._submit[self._next] < due:
+            due = self._submit[self._next]
+        if self._wake_ms < due:
+            due = self._wake_ms
         if self._store is not None:
             due = min(due, self._loaded_ms())
         if due == _NEVER and not self._running:
             return self._idle_ms()
-        return min(due, max(self._now_ms, self._upkeep.next_ms))
+        return min(due, max(self._now_ms, self._upkeep.next_ms)) if self._fails else due
 
     def _idle_ms(self) -> float:
         """Nothing runs or comes: without an end that is set it is over; with one, failures go on until then."""
@@ -180,11 +189,9 @@ class Simulation:
 
     def _step(self, now_ms: int) -> None:
         agenda, upkeep = self._agenda, self._upkeep
-        busy = True
-        while busy:
+        agenda.run_until(now_ms)
+        while (self._store is not None and self._load_until(now_ms)) or (self._fails and upkeep.fail_until(now_ms)):
             agenda.run_until(now_ms)
-            busy = self._load_until(now_ms) if self._store is not None else False
-            busy = (upkeep.next_ms <= now_ms and upkeep.fail_until(now_ms)) or busy
         submit, number, count = self._submit, self._next, len(self._submit)
         while number < count and submit[number] <= now_ms:
             self._arrive(number, now_ms)
@@ -200,8 +207,9 @@ class Simulation:
         for preemption in decided.preemptions:
             self._preempt(preemption, now_ms)
         self._books.count_free(now_s)
-        wake_s = self.state.next_wake_s(now_s)
-        self._wake_ms = _NEVER if wake_s is None else max(now_ms + 1, math.ceil(wake_s * 1000))
+        if self._timed:
+            wake_s = self.state.next_wake_s(now_s)
+            self._wake_ms = _NEVER if wake_s is None else max(now_ms + 1, math.ceil(wake_s * 1000))
 
     def _progress(self) -> Progress:
         return Progress(self._now_ms / 1000, self._next, self._ended, len(self._submit))
@@ -294,7 +302,6 @@ class Simulation:
     def _expect(self, run: Run) -> None:
         """Enter when an attempt ends if nothing happens to it, and its checkpoints where the queue asks for them."""
         ends_ms, limit_ms = run.natural_end_ms, self._limit[run.number]
-        run.stop = Stop.DONE
         if limit_ms != NONE_MS and ends_ms > run.admitted_ms + limit_ms:
             ends_ms, run.stop = run.admitted_ms + limit_ms, Stop.LIMIT
         elif run.attempt.starting_ms == LOADING_MS:
@@ -362,15 +369,17 @@ class Simulation:
         number, now_s = run.number, now_ms / 1000
         del self._running[number]
         self._stop_loading(run, now_s)
-        spent = run.account_for(now_ms)
+        spent = run.account_at_end(now_ms)
         ending, cause = ending_of(run, spent)
         self._note(run, spent)
+        record = run.record(spent, ending, cause)
         replacement = self._replacement(run) if run.stop is Stop.NODE_LOST else None
-        ends_by_s = self.state.running[run.request.id].ends_by_s
-        early_s = 0.0 if ends_by_s is None else ends_by_s - now_s
-        self.state.release(run.request.id, now_s if not 0 < early_s < 1e-6 else now_s + early_s)
+        limit_ms = self._limit[number]
+        if now_ms == run.admitted_ms + limit_ms:  # to the last bit when the queue expects it
+            now_s = max(now_s, run.admitted_ms / 1000 + limit_ms / 1000)
+        self.state.release(run.request.id, now_s)
         self._release_books(run, now_s)
-        self._ledger.charge(run.account, run.record(spent, ending, cause))
+        self._ledger.charge(run.account, record)
         if self._observe is not None:
             self._tell_job(now_ms, Happening.ENDED, run, _said(ending, cause))
         self._upkeep.look_at_drains(now_ms)

@@ -80,8 +80,20 @@ class Run:
         wrong_ms = None if self.wrong_ms is None else self.wrong_ms - self.admitted_ms
         return spend(self.attempt, stopped_ms - self.admitted_ms, now_ms - stopped_ms, wrong_ms)
 
+    def account_at_end(self, now_ms: int) -> Spent:
+        """The same when it gives them back because its end is reached."""
+        if self.stop is Stop.DONE and self.wrong_ms is None and not self.fate:
+            attempt = self.attempt
+            stalled_ms = now_ms - self.admitted_ms - attempt.starting_ms - attempt.work_ms
+            return Spent(attempt.starting_ms, attempt.work_ms, stalled_ms, finished=True)
+        return self.account_for(now_ms)
+
     def record(self, spent: Spent, ending: Ending, cause: Cause) -> AttemptRecord:
         """What the ledger wants to know."""
+        if spent.finished and not spent.held_ms:
+            admitted_s, now_s = self.admitted_ms / 1000, (self.admitted_ms + spent.total_ms) / 1000
+            started_s, stalled_s = (self.admitted_ms + spent.starting_ms) / 1000, spent.stalled_ms / 1000
+            return AttemptRecord(self.gpus, admitted_s, now_s, ending, started_s, now_s, None, stalled_s)
         return record_spent(self.attempt, spent, self.gpus, self.admitted_ms / 1000, ending, cause, self.resumed)
 
 
