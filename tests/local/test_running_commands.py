@@ -68,6 +68,13 @@ def test_a_whole_day_at_the_terminal(shell: Shell) -> None:
     assert "it's; $(x)\\n" in text
     (found,) = json.loads(shell.cw("queue", waiting, "--format", "json").stdout)
     assert found["blockers"][0]["numbers"]["needed_gpus"] == 2
+    assert (found["position"], found["promise"]) == (1, None)
+    text = shell.cw("why", waiting).stdout
+    assert f"job {waiting} \"it's; $(x)\\n\" is PENDING, position 1 in queue 'default'" in text
+    assert "needed_gpus 2, free_gpus 0" in text
+    found = json.loads(shell.cw("why", waiting, "--format", "json").stdout)
+    assert (found["job"], found["position"], found["blockers"][0]["holders"]) == (waiting, 1, [long])
+    assert shell.cw("why", long).stdout == f'job {long} "sleep" is RUNNING; nothing keeps it from running\n'
     shell.cw("cancel", long, "--wait")
     done = shell.cw("submit", "--wait", "--gpus", "2", "--env", "A=b c", "--", "sh", "-c", 'echo "$RANK $A $PWD"')
     assert "SUCCEEDED" in done.stderr

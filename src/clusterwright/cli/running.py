@@ -153,7 +153,9 @@ def submit(
     exclude: Annotated[str | None, typer.Option("--exclude", metavar="HOSTLIST", help="Never use these nodes.")] = None,
     max_restarts: Annotated[int, typer.Option("--max-restarts", min=0, help="Retries after a failing task.")] = 0,
     time_limit: Annotated[str | None, typer.Option("--time-limit", help="Per attempt, such as 2h.")] = None,
-    grace: Annotated[str, typer.Option("--grace", help="Between SIGTERM and SIGKILL.")] = "30 s",
+    grace: Annotated[
+        str, typer.Option("--grace", help="Between SIGTERM and SIGKILL; preempted, the cluster's own grace counts.")
+    ] = "30 s",
     checkpoint_dir: Annotated[
         Path | None, typer.Option("--checkpoint-dir", help="Else a directory of the job's own in the state.")
     ] = None,

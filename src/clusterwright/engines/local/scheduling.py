@@ -18,8 +18,9 @@ from clusterwright.engines.local.pasts import Hold, count_past, replay
 from clusterwright.model.jobs import Attempt, AttemptState, GpuClaim, Job, JobState, Node
 from clusterwright.queueing.budgets import Budgets
 from clusterwright.queueing.clusters import NodeInfo
+from clusterwright.queueing.commitments import Claim
 from clusterwright.queueing.requests import Demand, Holding, Placement, Request, Shape
-from clusterwright.queueing.state import Claim, State
+from clusterwright.queueing.state import State
 
 #: An attempt whose processes are still there this long after SIGKILL is no longer counted on to leave. A choice.
 STUCK_S: Final = 60.0
@@ -116,7 +117,7 @@ def _request(job: Job, gates: Mapping[str, str], nodes: Iterable[str] = ()) -> R
         demand=Demand(
             groups=tuple(Shape(g.count, g.gpus, g.name, g.min_count, g.spread) for g in spec.groups),
             flavors=() if spec.gpu_model is None else (spec.gpu_model,),
-            exclude=frozenset(spec.exclude).union(n for n in nodes if first and n not in first),
+            exclude=frozenset((*spec.exclude, *(n for n in nodes if n not in first)) if first else spec.exclude),
             avoid=frozenset(e.node for e in job.exclusions),
         ),
         queued_at_s=job.queued_at_s,
