@@ -179,13 +179,9 @@ class Simulation:
             due = self._wake_ms
         if self._store is not None:
             due = min(due, self._loaded_ms())
-        if due == _NEVER and not self._running:
-            return self._idle_ms()
+        if self._until_ms == _NEVER and not self._running and self._next == len(self._submit):
+            return due if self.state.waiting else _NEVER  # repairs may still let a job start, failures may not
         return min(due, max(self._now_ms, self._upkeep.next_ms)) if self._fails else due
-
-    def _idle_ms(self) -> float:
-        """Nothing runs or comes: without an end that is set it is over; with one, failures go on until then."""
-        return max(self._now_ms, self._upkeep.next_ms) if self._until_ms < _NEVER else _NEVER
 
     def _step(self, now_ms: int) -> None:
         agenda, upkeep = self._agenda, self._upkeep

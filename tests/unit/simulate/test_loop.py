@@ -189,6 +189,13 @@ def test_a_job_that_fits_nowhere_does_not_keep_the_simulation_going():
     assert outcome.results.fared.tolist() == [Fared.WAITING]
 
 
+def test_without_an_end_the_last_job_ends_the_simulation_however_much_fails():
+    faults = one_failure(Effect.NODE, repair=Duration(5_000))
+    outcome = simulate(scenario([SimJob(0, 10, kind(8))], 50, faults=faults), 1)
+    assert outcome.results.fared.tolist() == [Fared.SUCCEEDED]
+    assert outcome.ended_s < 60_000
+
+
 def test_jobs_that_run_at_the_end_are_charged_as_undecided():
     outcome = simulate(scenario([SimJob(0, 100, kind())], until_s=30.0))
     assert outcome.results.fared.tolist() == [Fared.RUNNING]
