@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clusterwright.files.outputs import write_text
+from clusterwright.report.answers import Answer, answer_values, render_answer
 from clusterwright.report.html.simulations import render_page, render_page_of_two
 from clusterwright.report.replications import Simulated
 from clusterwright.report.simulation_values import pair_values, simulated_values, sweep_values
@@ -46,6 +47,16 @@ def values_of_two(found: tuple[Simulated, Simulated], changes: Sequence[str]) ->
 def page_of_two(found: tuple[Simulated, Simulated], changes: Sequence[str]) -> str:
     """Two futures side by side as one page."""
     return render_page_of_two(*found, changes)
+
+
+def text_of_answer(answer: Answer, found: Sequence[Simulated], width: int = 100) -> str:
+    """An answer with what it rests on."""
+    return render_answer(answer, found, width)
+
+
+def values_of_answer(answer: Answer, found: Sequence[Simulated]) -> dict[str, Any]:
+    """An answer with what it rests on as plain values."""
+    return answer_values(answer, found)
 
 
 def write_output(path: Path, value: object, *, force: bool = False) -> None:

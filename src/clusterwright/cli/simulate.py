@@ -70,6 +70,19 @@ def simulate(
     sweep: Annotated[
         str, typer.Option("--sweep", metavar="PATH=V1,V2,…", help="One row for each value, or for a..b/step.")
     ] = "",
+    ask: Annotated[
+        str,
+        typer.Option(
+            "--ask",
+            metavar="QUESTION",
+            help="Answer a sizing question: longest-wait, node-loss, other-gpu, lead-time or useful.",
+        ),
+    ] = "",
+    limit: Annotated[
+        str, typer.Option("--limit", metavar="TIME", help="Of longest-wait and lead-time: acceptable queue time, p95.")
+    ] = "",
+    pool: Annotated[str, typer.Option("--pool", metavar="POOL", help="Pool that a question is about.")] = "",
+    add: Annotated[int, typer.Option("--add", metavar="N", help="Of lead-time: nodes that were ordered.")] = 0,
     overrides: Annotated[list[str] | None, SET] = None,
     catalogues: Annotated[list[str] | None, CATALOGUE] = None,
     tolerance: Annotated[float, TOLERANCE] = 0.5,
@@ -99,6 +112,9 @@ def simulate(
         files, nodes, trace, kind, mapping, zone, days, draw, seeds, seed, jobs, failures, checkpoint, queues,
         overrides, catalogues, tolerance, events, out, force, picture=output is Form.html,
     )  # fmt: skip
+    if ask:
+        _answer(asked, ask, limit, pool, add, output, out)
+        return
     from clusterwright.app import simulating, simulation_outputs, sweeping
 
     with watched() as (stop, show):
@@ -113,6 +129,42 @@ def simulate(
     else:
         write(out, simulation_outputs.text_of(found, sweep, min(columns(), 100)), force=force)
     leave(found, stop.name)
+
+
+def _answer(
+    asked: SimulationRequest, ask: str, limit: str, pool: str, add: int, output: Form, out: Path | None
+) -> None:
+    """Answer a sizing question; a page of it there is not."""
+    from clusterwright.app import simulation_outputs, sizing
+
+    if output is Form.html:
+        raise InvalidInput("an answer is text or JSON; --sweep and a plain simulation have pages")
+    question = sizing.Question(ask, time_of("--limit", limit), pool, add)
+    with watched() as (stop, show):
+        answered = sizing.ask(asked, question, stop, show)
+    if answered is None:
+        note(f"stopped by {stop.name} before the question could be answered")
+        raise typer.Exit(INTERRUPTED)
+    answer, found = answered
+    if output is Form.json:
+        write(out, simulation_outputs.values_of_answer(answer, found), force=asked.force)
+    else:
+        write(out, simulation_outputs.text_of_answer(answer, found, min(columns(), 100)), force=asked.force)
+    leave(found, stop.name)
+
+
+def time_of(option: str, text: str) -> float | None:
+    """Seconds of a time that an option gives; None where it is absent.
+
+    Raises:
+        InvalidInput: when it is no time.
+    """
+    from clusterwright.lib.quantities import UnitError, parse_kind
+
+    try:
+        return parse_kind(text, "duration").value if text else None
+    except UnitError as error:
+        raise InvalidInput(f"{option}: {error}") from None
 
 
 def request_of(
@@ -143,18 +195,13 @@ def request_of(
     from clusterwright.app.simulated_jobs import parse_queues
     from clusterwright.app.simulating import SimulationRequest
     from clusterwright.app.trace_reading import TraceRequest
-    from clusterwright.lib.quantities import UnitError, parse_kind
 
     if out is not None and out.exists() and not force:
         raise InvalidInput(f"{out} exists; --force replaces it")
     if (kind or mapping or zone) and not trace:
         raise InvalidInput("--kind, --map and --zone are about a trace; give --trace")
-    saved_s = None
-    if checkpoint:
-        try:
-            saved_s = parse_kind(checkpoint, "duration").value
-        except UnitError as error:
-            raise InvalidInput(f"--checkpoint: {error}") from None
+    saved_s = time_of("--checkpoint", checkpoint)
+    if saved_s is not None:
         if not trace:
             raise InvalidInput("--checkpoint is about jobs of a trace; the file says it of workloads")
         if saved_s < 1:

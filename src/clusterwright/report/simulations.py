@@ -69,17 +69,20 @@ def render_sweep(path: str, futures: Sequence[Simulated], width: int = 100) -> s
         *([*verdict(first)] if first.calibration else []),
         "",
     ]
-    head = f"{'value':>11} {'p95 wait':>18}{'median wait':>16}{'useful':>14}{'allocated':>14}"
+    names = [future.label.rpartition("=")[2] for future in futures]
+    room = max(8, min(24, max(map(len, names))))
     money = any(cost_per_hour(f) for f in futures)
-    lines.append(head + (f"{'per useful GPU-h':>20}" if money else ""))
-    for future in futures:
+    head = f"{'value':>{room}}{'p95 wait':>17}{'median wait':>14}{'useful':>14}{'allocated':>14}"
+    lines.append(head + (f"{'per useful GPU-h':>17}" if money else ""))
+    for name, future in zip(names, futures, strict=True):
+        rs = future.replications
         cells = [
-            f"{future.label.rpartition('=')[2][:11]:>11} ",
-            f"{say_time(estimate_level(future.replications, 'all', '', 'wait_s', 'p95')):>18}",
-            f"{say_time(estimate_level(future.replications, 'all', '', 'wait_s', 'median')):>16}",
-            f"{say_percent(estimate_of(future.replications, lambda r: goodput_share(r.lines))):>14}",
-            f"{say_percent(estimate_of(future.replications, lambda r: allocated_share(r.lines))):>14}",
-            f"{say_money(cost_per_hour(future), future.currency):>20}" if money else "",
+            f"{name[:room]:>{room}}",
+            f"{say_time(estimate_level(rs, 'all', '', 'wait_s', 'p95')):>17}",
+            f"{say_time(estimate_level(rs, 'all', '', 'wait_s', 'median')):>14}",
+            f"{say_percent(estimate_of(rs, lambda r: goodput_share(r.lines))):>14}",
+            f"{say_percent(estimate_of(rs, lambda r: allocated_share(r.lines))):>14}",
+            f"{say_money(cost_per_hour(future), future.currency):>17}" if money else "",
         ]
         lines.append("".join(cells))
     doubts = {line: future.label for future in futures for line in _doubts(future)}

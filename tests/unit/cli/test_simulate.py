@@ -149,6 +149,28 @@ def test_a_sweep_has_a_row_for_each_value():
     assert [v["value"] for v in found["values"]] == ["none", "easy"]
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (("longest-wait", "--limit", "1000 h"), "with 4 nodes or more 95 % of the jobs start within"),
+        (("node-loss",), "g-01 fails at half time:"),
+        (("lead-time", "--add", "4", "--limit", "1000 h"), "they may arrive after never at the latest"),
+        (("useful",), "of the installed GPU time is allocated"),
+    ],
+)
+def test_sizing_questions_are_answered_with_their_numbers(question, said):
+    _, text, _ = run("simulate", *REPLAY, "--ask", *question)
+    assert said in " ".join(text.split())
+    assert "basis: " in text
+
+
+def test_a_node_that_fails_is_the_only_difference():
+    found = values("simulate", *REPLAY, "--ask", "node-loss")
+    without, failing = found["futures"]
+    assert (without["failures"], failing["failures"]) == ({}, {"given failure": 1.0})
+    assert failing["ledger"]["gpu_hours"]["unhealthy"]["value"] > 0
+
+
 def test_a_page_is_written_and_never_over_another(tmp_path):
     page = tmp_path / "page.html"
     assert run("simulate", *REPLAY, "--format", "html", "--output", page)[0] == 0
@@ -184,6 +206,11 @@ def test_a_page_is_written_and_never_over_another(tmp_path):
         ((*REPLAY[:3], "--set", "scheduling.queues.research.guarantee.gp=3"), "did you mean 'gpu'"),
         ((*REPLAY[:3], "--sweep", "pools.gpu.nodes"), "path=v1,v2"),
         ((*REPLAY[:3], "--sweep", "pools.gpu.nodes=9..3"), "goes up"),
+        ((*REPLAY[:3], "--ask", "longest"), "did you mean 'longest-wait'"),
+        ((*REPLAY[:3], "--ask", "longest-wait"), "needs --limit"),
+        ((*REPLAY[:3], "--ask", "lead-time"), "needs --add"),
+        ((*REPLAY[:3], "--ask", "other-gpu"), "the file has one"),
+        ((*REPLAY[:3], "--ask", "node-loss", "--pool", "gp"), "did you mean 'gpu'"),
         ((CLUSTER, "--draw"), "give --trace"),
         ((CLUSTER, "--kind", "swf"), "give --trace"),
     ],
