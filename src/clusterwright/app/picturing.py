@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from clusterwright.ledger.attempts import Ending
 from clusterwright.ledger.lines import Line
-from clusterwright.model.jobs import Cause, JobId
+from clusterwright.model.jobs import JobId
 from clusterwright.queueing.state import State
 from clusterwright.report.replications import Picture
 from clusterwright.simulate.attempts import Attempt, saved_ms
@@ -29,6 +29,8 @@ _LINES: Final = tuple(Line)
 _AT: Final = {line: place for place, line in enumerate(_LINES)}
 #: Work without an end, for what is saved of an attempt that was cut off.
 _LONG_MS: Final = 2**60
+#: Endings whose work all counts; of the others what was saved.
+_KEPT: Final = frozenset({Ending.COMPLETED.value, Ending.RUNNING.value})
 #: GPUs below which nothing is left of a node, because parts of a gang are fractions.
 _NOTHING: Final = 1e-9
 _ABOUT_NODES: Final = frozenset({Happening.OUT, Happening.BACK, Happening.SPARE_IN, Happening.INSTALLED})
@@ -71,6 +73,7 @@ class Painter:
         self._runs: dict[int, _Held] = {}
         self._relieved: set[int] = set()
         self._began: set[int] = set()
+        self._saved: set[int] = set()
         self._waiting: set[int] = set()
         self._unsure: set[int] = set()
         self._asked_ms = 0
@@ -104,8 +107,8 @@ class Painter:
     def finish(self, ended_s: float) -> Picture:
         """The picture up to the end."""
         end_ms = min(round(ended_s * 1000), self._end_ms)
-        for run in self._runs.values():
-            self._charge(run, end_ms, "")
+        for job, run in self._runs.items():
+            self._charge(job, run, end_ms, Ending.RUNNING.value)
         for place in range(len(self._nodes)):
             self._settle(place, end_ms)
         if self._waiting:
@@ -137,20 +140,22 @@ class Painter:
         for place in run.nodes:
             self._settle(place, event.at_ms)
             self._unheld[place] += run.gpus
-        self._charge(run, event.at_ms, event.detail)
+        self._charge(event.job, run, event.at_ms, event.detail)
         self._unsure.add(event.job)
 
-    def _charge(self, run: _Held, end_ms: int, ending: str) -> None:
+    def _charge(self, job: int, run: _Held, end_ms: int, ending: str) -> None:
         """Lay an attempt's time out: starting, kept, not kept, held idle."""
         stopped_ms = end_ms if run.stopped_ms is None else run.stopped_ms
         begun_ms = min(run.since_ms + run.starting_ms, stopped_ms)
         kept_ms, rest = stopped_ms, Line.LOST
-        if ending.startswith((Ending.FAILED.value, Ending.PREEMPTED.value)):
+        if ending not in _KEPT:
             attempt = Attempt(_LONG_MS, run.kind.checkpoints, run.starting_ms)
             kept_ms = min(stopped_ms, begun_ms + saved_ms(attempt, stopped_ms - run.since_ms))
-            if ending.startswith(Ending.PREEMPTED.value):
+            if kept_ms > begun_ms:
+                self._saved.add(job)
+            if ending == Ending.PREEMPTED.value:
                 rest = Line.PREEMPTED
-            elif Cause.USER_CODE.value in ending:
+            elif ending.startswith(Ending.FAILED.value) and job not in self._saved:
                 rest = Line.FAILED
         for line, since_ms, until_ms in (
             (Line.STARTING, run.since_ms, begun_ms),

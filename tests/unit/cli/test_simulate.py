@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,12 @@ def run(*arguments: object) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
+@cache
+def replayed() -> dict:
+    """The values of the replay, for tests that only read them."""
+    return values("simulate", *REPLAY)
+
+
 def values(*arguments: object) -> dict:
     code, text, _ = run(*arguments, "--format", "json")
     assert code in (0, 3)
@@ -46,14 +53,14 @@ def test_a_replay_says_first_whether_it_can_be_relied_on_and_fits_100_columns():
 
 
 def test_the_ledger_sums_to_the_installed_gpus_exactly():
-    found = values("simulate", *REPLAY)
+    found = replayed()
     assert found["ledger"]["installed_gpu_ms"] == found["ledger"]["sum_of_lines_gpu_ms"] == 2 * 64 * 86_400_000
     for future in found["futures"]:
         assert sum(future["lines_gpu_ms"].values()) == 64 * 86_400_000
 
 
 def test_the_fields_of_the_json_are_these():
-    found = values("simulate", *REPLAY)
+    found = replayed()
     assert list(found) == [
         "schema", "origin", "cluster", "label", "source", "replayed", "partial", "days", "seed", "seeds", "pools",
         "gpus", "jobs", "left_out", "never_fit", "remarks", "calibration", "reliable", "groups", "ledger",
