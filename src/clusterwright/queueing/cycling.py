@@ -17,7 +17,7 @@ from clusterwright.queueing.decisions import Decisions, Preemption, Start
 from clusterwright.queueing.evicting import find_victims
 from clusterwright.queueing.gangs import NoFit
 from clusterwright.queueing.limits import gpus_allowed
-from clusterwright.queueing.lines import Bunch
+from clusterwright.queueing.lines import Bunch, Line
 from clusterwright.queueing.ordering import Order
 from clusterwright.queueing.policies import Backfill
 from clusterwright.queueing.promising import find_promise
@@ -53,7 +53,7 @@ class _Cycle:
         self.preemptions: list[Preemption] = []
         self.easy = state.policy.backfill is Backfill.EASY
         self._hopeless: set[Demand] = set()
-        self._again = False
+        self._again = self._settled = False
         self._promised: set[JobId] = set()  # a job is promised a start once in a cycle, so that passes end
 
     def run(self) -> Decisions:
@@ -69,33 +69,42 @@ class _Cycle:
 
     def _pass(self) -> None:
         state = self.state
-        turns = [
-            turn_of(
-                state.lines[name],
-                state,
-                self.now_s,
-                head_only=not self.easy and state.tree.strict(name),
-                hopeless=self._hopelessly_behind,
-            )
-            for name in sorted(state.woken)
-        ]
-        state.woken.clear()
-        for turn, bunch, request in self.order.offers(turns):
+        woken, state.woken = state.woken, set()
+        # Where a job that has no room changes nothing, only queues are looked at that wait for something there is.
+        quick = not state.preempts and not (self.easy and state.promise is None)
+        possible = [d for d in state.asking if self._possible(d)] if quick else []
+        if quick:
+            wanted = {q for d in possible for q in state.asking[d]}
+            if state.promise is not None:
+                wanted |= {q for q in woken if self.order.moved(q)}
+            woken &= wanted
+        held, self._settled = state.promise, False
+        lines = [line for q in woken if (line := state.lines[q]).bunches]
+        for turn, bunch, request in self.order.offers(lines, self._turn):
             turn.closed = not self._take(turn, bunch, request)
+            if quick and state.promise is not held:
+                self._again = True  # others may be promised a start now
             if self._again:
                 break
+            if quick and self.starts and not (possible := [d for d in possible if self._possible(d)]):
+                break
+
+    def _turn(self, line: Line) -> Turn:
+        head_only = not self.easy and self.state.tree.strict(line.queue)
+        return turn_of(line, self.state, self.now_s, head_only=head_only, hopeless=self._hopelessly_behind)
 
     def _hopelessly_behind(self, request: Request) -> bool:
         """Whether a job would have to pass a promised one and has no room to."""
         promise = self.state.promise if self.easy else None
-        if promise is None or self.state.preempts or self._possible(request):
+        if promise is None or self.state.preempts or self._possible(request.demand):
             return False
         return self.order.behind(request, promise.request)
 
-    def _possible(self, request: Request) -> bool:
-        """Whether usable nodes hold as many tasks as the job's first group needs; cheap, and no more than that."""
-        group, floors = request.demand.groups[0], self.state.cluster.floors
-        return any(floors[f].slots(group.gpus) >= group.fewest for f in self.state.flavors_of(request))
+    def _possible(self, demand: Demand) -> bool:
+        """Whether usable nodes hold as many tasks as the first group needs; cheap, and no more than that."""
+        group, floors = demand.groups[0], self.state.cluster.floors
+        flavors = demand.flavors or self.state.cluster.flavors
+        return any(f in floors and floors[f].slots(group.gpus) >= group.fewest for f in flavors)
 
     # -- one job --------------------------------------------------------------------------------------------------
 
@@ -107,7 +116,7 @@ class _Cycle:
         promise = self.state.promise if self.easy else None
         depth = self.state.policy.backfill_depth
         turn.looked += 1
-        if promise is not None and self.order.behind(request, promise.request):
+        if promise is not None and self._passes(request, promise):
             if depth is not None and turn.looked > depth:
                 return False
             self._backfill(bunch, request, promise)
@@ -126,6 +135,12 @@ class _Cycle:
             self._pass_over(bunch)
         turn.advance()
         return self.easy or not self.state.tree.strict(request.queue)
+
+    def _passes(self, request: Request, promise: Promise) -> bool:
+        """Whether a job that is offered now comes after the promised one."""
+        if request.id == promise.request.id:
+            return False
+        return self._settled or self.order.behind(request, promise.request)
 
     def _overdrawn(self, request: Request) -> bool:
         """Whether a budget does not admit the job; it is set apart then."""
@@ -188,6 +203,7 @@ class _Cycle:
         """Promise a start to the first job that cannot; whether there is a promise now."""
         held = self.state.promise
         if held is not None and held.request.id == request.id:
+            self._settled = True
             return True
         if request.id in self._promised:
             return False
@@ -195,6 +211,7 @@ class _Cycle:
         if found is not None:
             self._promised.add(request.id)
             self._again |= held is not None  # who waits behind was judged by the promise to the other
+            self._settled = True  # who is offered from now on comes after it
             self.state.promise = found
         return found is not None
 
@@ -267,14 +284,15 @@ class _Cycle:
         if found is None:
             return
         placement, victims = found
+        if not victims:
+            return  # who is leaving already makes room enough
         times = []
         for victim in victims:
             asked = state.running[victim].request.grace_s
             state.leave(victim, self.now_s + (state.policy.preemption.grace_s if asked is None else asked))
             times.append(state.running[victim].leaving_at_s or self.now_s)
         state.keep(Claim(request, placement, victims, {}))
-        if victims:
-            self.preemptions.append(Preemption(request, victims, tuple(times), placement))
+        self.preemptions.append(Preemption(request, victims, tuple(times), placement))
 
     def _second_pass(self, claim: Claim) -> None:
         """Start a job whose victims have left; else keep what has come free for it."""

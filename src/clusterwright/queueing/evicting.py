@@ -32,7 +32,7 @@ from clusterwright.queueing.usages import Usage
 def find_victims(request: Request, state: State, now_s: float) -> tuple[Placement, tuple[JobId, ...]] | None:
     """Where the job will run and who must leave for it; None when no permitted victims make it fit.
 
-    The victims may be none: then what is leaving already will do, and only has to be kept for the job.
+    The victims may be none: then what is leaving already will do.
     """
     for flavor in state.flavors_of(request):
         if request.demand.least_gpus and not state.usage.named(request.queue, flavor):

@@ -11,8 +11,12 @@ from clusterwright.queueing.requests import Demand, Request
 
 #: Age in the order: queued first, then the shorter and smaller id (ids are numbers as text: 9 before 10).
 Age = tuple[float, int, JobId]
+#: A job's place in a cycle: what its queue borrows with it, priority, usage over time, age; lower goes first.
+Rank = tuple[float, int, float, Age]
 #: What jobs of one bunch have in common: demand, priority, user (where it matters), preemptible, reservation.
 BunchKey = tuple[Demand, int, str, bool, str]
+#: By demand and queue, how many bunches wait.
+Asking = dict[Demand, dict[str, int]]
 #: Up to so many jobs with short limits are looked at by limit, more of them by age.
 _FEW = 64
 #: Removed places at the front of a bunch before the list is rebuilt.
@@ -130,19 +134,22 @@ class Line:
 
     Args:
         by_user: whether usage over time orders the users of the queue.
+        asking: by demand, how many bunches each queue has of it; this line keeps its part up to date.
 
     Attributes:
         fresh: bunches with jobs that were not looked at since `seen`.
         seen: the count of changes (`State.freed`) at which the bunches' `tried` hold.
+        ranked: the rank of the first job, after what it was computed from; kept by `ordering`.
     """
 
-    __slots__ = ("_heads", "_number", "bunches", "by_user", "fresh", "queue", "seen")
+    __slots__ = ("_asking", "_heads", "_number", "bunches", "by_user", "fresh", "queue", "ranked", "seen")
 
-    def __init__(self, queue: str, *, by_user: bool = False) -> None:
-        self.queue, self.by_user = queue, by_user
+    def __init__(self, queue: str, asking: Asking, *, by_user: bool = False) -> None:
+        self.queue, self.by_user, self._asking = queue, by_user, asking
         self.bunches: dict[BunchKey, Bunch] = {}
         self.fresh: dict[Bunch, None] = {}
         self.seen = -1
+        self.ranked: tuple[tuple[int, int, JobId], Rank] | None = None
         self._heads: list[tuple[int, Age, int, Bunch]] = []
         self._number = 0
 
@@ -152,6 +159,7 @@ class Line:
         bunch = self.bunches.get(key)
         if bunch is None:
             bunch = self.bunches[key] = Bunch(request.demand, request.priority, key[2])
+            self._count(request.demand, 1)
         bunch.add(request)
         self.fresh[bunch] = None
         if bunch[0] is request:
@@ -167,6 +175,7 @@ class Line:
         if not len(bunch):
             del self.bunches[self._key(request)]
             self.fresh.pop(bunch, None)
+            self._count(request.demand, -1)
         elif not place:
             self._head(bunch)
         return request
@@ -202,15 +211,24 @@ class Line:
             if b.priority >= request.priority
         )
 
-    def copy(self) -> Line:
-        """A line of its own with the same jobs."""
-        other = Line(self.queue, by_user=self.by_user)
+    def copy(self, asking: Asking) -> Line:
+        """A line of its own with the same jobs, that counts its demands elsewhere."""
+        other = Line(self.queue, asking, by_user=self.by_user)
         copies = {bunch: bunch.copy() for bunch in self.bunches.values()}
         other.bunches = {k: copies[b] for k, b in self.bunches.items()}
         other.seen, other.fresh = self.seen, {copies[b]: None for b in self.fresh}
         for bunch in copies.values():
             other._head(bunch)
+            other._count(bunch.demand, 1)
         return other
+
+    def _count(self, demand: Demand, change: int) -> None:
+        queues = self._asking.setdefault(demand, {})
+        queues[self.queue] = queues.get(self.queue, 0) + change
+        if not queues[self.queue]:
+            del queues[self.queue]
+            if not queues:
+                del self._asking[demand]
 
     def _head(self, bunch: Bunch) -> None:
         self._number += 1

@@ -10,17 +10,16 @@ Source: Kueue 0.19, pkg/scheduler/scheduler.go (entryOrdering), fair_sharing_ite
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from clusterwright.model.jobs import JobId
 from clusterwright.queueing.fairness import Take
-from clusterwright.queueing.lines import Age, Bunch, age_of
+from clusterwright.queueing.lines import Bunch, Line, Rank, age_of
 from clusterwright.queueing.requests import Request
 from clusterwright.queueing.state import State
 from clusterwright.queueing.tournaments import Tournament
 from clusterwright.queueing.turns import Turn
 
-#: A job's place in a cycle: what its queue borrows with it, priority, usage over time, age; lower goes first.
-Rank = tuple[float, int, float, Age]
 Offer = tuple[Turn, Bunch, Request]
 
 
@@ -30,14 +29,21 @@ class Order:
     def __init__(self, state: State, now_s: float) -> None:
         self._state, self._now_s = state, now_s
 
-    def offers(self, turns: Sequence[Turn]) -> Iterator[Offer]:
+    def offers(self, lines: Sequence[Line], turn_of: Callable[[Line], Turn]) -> Iterator[Offer]:
         """The jobs to look at, one after the other; what was decided about each counts for the next.
 
         A turn that was closed meanwhile offers no more.
         """
-        if len(turns) == 1:
-            return self._of_one(turns[0])
-        return self._by_share(turns) if self._state.policy.fair.now else self._by_rank(turns)
+        if len(lines) == 1:
+            return self._of_one(turn_of(lines[0]))
+        if self._state.policy.fair.now:
+            return self._by_share([turn_of(line) for line in sorted(lines, key=lambda line: line.queue)])
+        return self._by_rank(lines, turn_of)
+
+    def moved(self, queue: str) -> bool:
+        """Whether the place of a queue's first job may be another than when it was last looked at."""
+        line = self._state.lines[queue]
+        return line.ranked is None or line.ranked[0] != self._date(line)
 
     def behind(self, request: Request, other: Request) -> bool:
         """Whether a job comes after another one."""
@@ -52,12 +58,19 @@ class Order:
         while not turn.closed and (offered := turn.next()) is not None:
             yield (turn, *offered)
 
-    def _by_rank(self, turns: Sequence[Turn]) -> Iterator[Offer]:
-        queue: list[tuple[Rank, int, Turn]] = []
-        for number, turn in enumerate(turns):
-            self._enqueue(turn, number, queue)
+    def _by_rank(self, lines: Sequence[Line], turn_of: Callable[[Line], Turn]) -> Iterator[Offer]:
+        queue: list[tuple[Rank, int, Turn | Line]] = []
+        dated = self._state.decayed is None
+        for number, line in enumerate(lines):
+            if dated and line.seen != self._state.freed:  # its first job will be looked at first
+                queue.append((self._head_rank(line), number, line))
+            else:
+                self._enqueue(turn_of(line), number, queue)
+        heapq.heapify(queue)
         while queue:
             rank, number, turn = heapq.heappop(queue)
+            if isinstance(turn, Line):
+                turn = turn_of(turn)
             offered = turn.next()
             if offered is None:
                 continue
@@ -69,7 +82,21 @@ class Order:
             if not turn.closed:
                 self._enqueue(turn, number, queue)
 
-    def _enqueue(self, turn: Turn, number: int, queue: list[tuple[Rank, int, Turn]]) -> None:
+    def _head_rank(self, line: Line) -> Rank:
+        """The rank of a queue's first job, kept while the queue's use, its quotas and that job are the same."""
+        date = self._date(line)
+        if line.ranked is None or line.ranked[0] != date:
+            head = line.head()
+            assert head is not None
+            line.ranked = date, self._rank(head[0])
+        return line.ranked[1]
+
+    def _date(self, line: Line) -> tuple[int, int, JobId]:
+        head = line.head()
+        stamp = self._state.stamps.get(line.queue, 0)
+        return stamp, self._state.quota_changes, head[0].id if head is not None else JobId("")
+
+    def _enqueue(self, turn: Turn, number: int, queue: list[tuple[Rank, int, Turn | Line]]) -> None:
         offered = turn.next()
         if offered is not None:
             heapq.heappush(queue, (self._rank(offered[1]), number, turn))
