@@ -24,11 +24,12 @@ from clusterwright.simulate.scenarios import Scenario
 
 #: Columns and, at most, rows of the picture; more nodes share rows.
 COLUMNS: Final = 120
-MOST_ROWS: Final = 96
+MOST_ROWS: Final = 144
 _LINES: Final = tuple(Line)
 _AT: Final = {line: place for place, line in enumerate(_LINES)}
 #: Work without an end, for what is saved of an attempt that was cut off.
 _LONG_MS: Final = 2**60
+_IDLE: Final = (Line.FREE.value, Line.FREE_WITH_DEMAND.value, Line.RESERVED.value)
 #: Endings whose work all counts; of the others what was saved.
 _KEPT: Final = frozenset({Ending.COMPLETED.value, Ending.RUNNING.value})
 #: GPUs below which nothing is left of a node, because parts of a gang are fractions.
@@ -216,6 +217,6 @@ def _rows(domains: tuple[str, ...]) -> list[list[int]]:
 
 
 def _cell(sums: NDArray[np.float64]) -> tuple[tuple[str, float], ...]:
-    """GPU-seconds by line, largest first."""
+    """GPU-seconds by line, largest first; of equal ones what nobody uses comes last."""
     found = [(line.value, float(ms) / 1000) for line, ms in zip(_LINES, sums, strict=True) if ms > 0.5]
-    return tuple(sorted(found, key=lambda f: -f[1]))
+    return tuple(sorted(found, key=lambda f: (-f[1], f[0] in _IDLE)))

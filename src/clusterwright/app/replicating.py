@@ -29,6 +29,7 @@ from clusterwright.simulate.happenings import Event, Happening, render_event
 from clusterwright.simulate.loop import Progress, Simulation
 from clusterwright.simulate.scenarios import Scenario
 
+_NUMBERS: Final = (signal.SIGINT, signal.SIGTERM)
 #: Seconds between two looks at signals while processes work, and until one that was asked to stop is killed.
 _LOOK_S: Final = 0.2
 _PATIENCE_S: Final = 30.0
@@ -82,14 +83,12 @@ Show = Callable[[Standing], None]
 class Request:
     """SIGINT or SIGTERM as a flag, so that what was simulated so far is kept; `name` is the signal, "" for none."""
 
-    _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM)
-
     def __init__(self) -> None:
         self.name = ""
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._note) for number in self._NUMBERS}
+        self._before = {number: signal.signal(number, self._note) for number in _NUMBERS}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -177,7 +176,7 @@ class _Crew:
     def __enter__(self) -> Self:
         context = multiprocessing.get_context("spawn")
         # A Ctrl-C goes to the whole group; the processes learn of it from here, so that each ends in order.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _NUMBERS)
         try:
             for _ in range(self._size):
                 ours, theirs = context.Pipe()
@@ -251,7 +250,8 @@ class _Crew:
 
 def _work(pipe: Connection) -> None:
     """What a process does: simulate what comes through the pipe, until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in _NUMBERS:
+        signal.signal(number, signal.SIG_IGN)
 
     def watch(progress: Progress) -> bool:
         pipe.send(progress.now_s)

@@ -40,6 +40,7 @@ from clusterwright.traces.sampling import sample
 DEFAULT_DAYS: Final = 30.0
 #: How far a replayed quantile of waits may be from the real one, as a share of it.
 TOLERANCE: Final = Tolerance().share
+_UNCOMPARED: Final = "no job has a recorded start, so nothing holds the replayed waits to real ones"
 _DAY_S: Final = 86400.0
 _MOST_SEEDS: Final = 10_000
 _MOST_DAYS: Final = 36_525
@@ -238,11 +239,14 @@ def _tasks(asked: SimulationRequest, futures: Sequence[Future], workshop: Worksh
 def _simulated(asked: SimulationRequest, future: Future, results: Sequence[Result]) -> Simulated:
     site = future.site
     replications = tuple(r.replication for r in results)
+    replayed = asked.trace is not None and not asked.draw
+    compared = any(r.compared for r in replications)
+    notes = site.notes if compared or not replayed else (*site.notes, _UNCOMPARED)
     return Simulated(
         name=site.name, label=future.label, pools=tuple((p.name, len(p.nodes), p.gpus_per_node) for p in site.pools),
         source=future.source, jobs=len(future.scenario.jobs), days=future.days, seed=asked.seed, seeds=asked.seeds,
-        replayed=asked.trace is not None and not asked.draw, replications=replications,
-        left_out=future.stream.left_out, never_fit=future.never_fit, remarks=(*site.notes, *future.stream.remarks),
+        replayed=replayed, replications=replications,
+        left_out=future.stream.left_out, never_fit=future.never_fit, remarks=(*notes, *future.stream.remarks),
         figures=tuple(sorted(future.figures, key=lambda f: (f.origin, f.name))), limits=site.limits,
         currency=site.currency, calibration=_calibration(asked, replications),
         picture=next((r.picture for r in results if r.picture is not None), None),

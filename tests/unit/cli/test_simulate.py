@@ -115,6 +115,16 @@ def test_a_dump_of_sacct_is_enough():
     assert "cost        not known" in text
 
 
+def test_a_trace_without_starts_cannot_be_held_to_real_waits(tmp_path):
+    rows = "".join(f"2026-05-0{1 + n % 3}T08:{n % 60:02}:00Z,{600 + n},{1 + n % 8}\n" for n in range(60))
+    (tmp_path / "jobs.csv").write_text("at,seconds,gpus\n" + rows)
+    mapped = ("--trace", tmp_path / "jobs.csv", "--map", "submit=at,run=seconds,gpus=gpus")
+    code, text, _ = run("simulate", "--nodes", "2x8", *mapped, "--seeds", "1")
+    assert code == 0
+    assert "no job has a recorded start" in text
+    assert "replayed against real waits" not in text
+
+
 def test_declared_workloads_are_simulated_without_a_trace():
     found = values("simulate", EXAMPLE, "--seeds", "2", "--jobs", "1", "--days", "20", "--seed", "3")
     assert (found["jobs"], found["gpus"], found["replayed"]) == (1, 1056, False)
@@ -245,7 +255,8 @@ def test_queues_that_the_file_does_not_have_are_named_with_how_to_map_them(tmp_p
     assert run("simulate", CLUSTER, "--trace", tmp_path / "other.txt", *QUICK, "--queue", "*=product")[0] == 0
 
 
-def test_ctrl_c_prints_what_there_is_marked_partial_and_leaves_no_process():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_group_keeps_what_there_is_marked_partial_and_leaves_no_process(number):
     """A real process group in a terminal: the signal goes to all of it, as a shell sends it."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "clusterwright.cli.entry", "simulate", CLUSTER, "--trace", SACCT, "--draw"]
@@ -257,7 +268,7 @@ def test_ctrl_c_prints_what_there_is_marked_partial_and_leaves_no_process():
     seen = ""
     while "at day" not in seen:
         seen += os.read(ours, 4096).decode()
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     text, _ = process.communicate()
     try:
         while piece := os.read(ours, 4096):
@@ -267,7 +278,7 @@ def test_ctrl_c_prints_what_there_is_marked_partial_and_leaves_no_process():
     os.close(ours)
     assert process.returncode == 130
     assert "PARTIAL: stopped; 0 of 3 futures are whole, 2 cut off" in " ".join(text.split())
-    assert "stopped by SIGINT" in seen
+    assert f"stopped by {number.name}" in seen
     assert "Traceback" not in seen
     deadline_s = time.monotonic() + 20
     while (left := _group(process.pid)) and time.monotonic() < deadline_s:

@@ -26,6 +26,12 @@ from clusterwright.report.simulations import cost_per_hour, span
 _LEFT: Final = 150.0
 _WIDTH: Final = 880.0
 _MOST_CURVES: Final = 8
+#: Part of a cell from which on a line that went wrong is shown in it.
+_PART: Final = 0.05
+_WRONG: Final = frozenset(
+    x.value
+    for x in (Line.UNHEALTHY, Line.DRAINED, Line.LOST, Line.FAILED, Line.PREEMPTED, Line.HELD_IDLE, Line.UNKNOWN)
+)
 #: Marks of a logarithmic axis of times, s.
 _MARKS_S: Final = (1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0, 30 * 86400.0)
 _NAMES: Final = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 d")
@@ -41,16 +47,15 @@ def render_picture(found: Picture, seed: int, key: str) -> Html:
     columns = max((len(cells) for cells in found.cells), default=1)
     cell_px = _WIDTH / max(1, columns)
     shapes: list[Html] = [patterns(key)]
-    y, domain = 14.0, None
+    y, domain, labelled = 14.0, None, 0.0
     for (above, name, count), cells in zip(found.rows, found.cells, strict=True):
         if above != domain:
             y += 16.0
             shapes.append(words(0, y - 4, above, "s11 t-bold", room=_LEFT + _WIDTH))
             domain = above
-        if row_px >= 9:
-            shapes.append(
-                words(_LEFT - 6, y + row_px - 2, name if count == 1 else f"{name} ({count})", "s10 end", room=140)
-            )
+        if y - labelled >= 10:
+            shapes.append(words(_LEFT - 6, y + row_px - 1, _named(name, count), "s10 end", room=140))
+            labelled = y
         shapes += _row(cells, found, (y, row_px, cell_px), name, key)
         y += row_px
     shapes += _time_axis(found, y)
@@ -62,8 +67,9 @@ def render_picture(found: Picture, seed: int, key: str) -> Html:
     present = [x for x in Line if any(x.value == part for row in found.cells for cell in row for part, _ in cell)]
     legend = h("ul", (h("li", mark_of(x.value), " ", x.value) for x in present), cls="legend")
     caption = (
-        f"future of seed {seed}; a cell is {span(found.column_s)} and shows the line that took most of its GPU time; "
-        "point at one for all of them. GPUs of a gang are drawn evenly over its nodes."
+        f"future of seed {seed}; a cell is {span(found.column_s)} and shows the line that took most of its GPU time, "
+        "with a strip for what went wrong in a part of it; point at one for all. GPUs of a gang are drawn evenly "
+        "over its nodes."
     )
     return markup(
         legend,
@@ -76,28 +82,42 @@ def render_picture(found: Picture, seed: int, key: str) -> Html:
 def _row(
     cells: Sequence[tuple[tuple[str, float], ...]], found: Picture, at: tuple[float, float, float], name: str, key: str
 ) -> list[Html]:
-    """Runs of cells with the same line as one shape."""
+    """Runs of cells with the same lines as one shape; what went wrong in a part of them as a strip in it."""
     y, row_px, cell_px = at
-    shapes, column = [], 0
-    for first, run in groupby(cells, key=lambda cell: cell[0][0] if cell else ""):
-        length = len(group := list(run))
+    shapes, column = list[Html](), 0
+    for (first, wrong), run in groupby(cells, key=_signs):
+        group = list(run)
+        x, width = _LEFT + column * cell_px, cell_px * len(group)
         if first:
-            sums: dict[str, float] = {}
-            for cell in group:
-                for part, seconds in cell:
-                    sums[part] = sums.get(part, 0.0) + seconds
+            sums = _sums(group)
             total = sum(sums.values())
-            parts = ", ".join(
-                f"{p} {100 * s / total:.0f} %"
-                for p, s in sorted(sums.items(), key=lambda i: -i[1])
-                if s > 0.005 * total
-            )
-            since, until = column * found.column_s / 86400, min((column + length) * found.column_s, found.end_s) / 86400
-            tip = f"{name}, day {since:.2f} to {until:.2f}: {parts}"
-            width = cell_px * length
-            shapes.append(filled(_LEFT + column * cell_px, y, width, row_px - 1, first, key, tip))
-        column += length
+            since, until = column * found.column_s, min((column + len(group)) * found.column_s, found.end_s)
+            parts = ", ".join(f"{p} {100 * s / total:.0f} %" for p, s in sums.items() if s > 0.005 * total)
+            tip = f"{name}, day {since / 86400:.2f} to {until / 86400:.2f}: {parts}"
+            shapes.append(filled(x, y, width, row_px - 1, first, key, tip))
+            if wrong:
+                high = min(row_px - 1, max(2.0, (row_px - 1) * sums[wrong] / total))
+                shapes.append(filled(x, y + row_px - 1 - high, width, high, wrong, key, tip))
+        column += len(group)
     return shapes
+
+
+def _signs(cell: tuple[tuple[str, float], ...]) -> tuple[str, str]:
+    """The line of most of a cell, and the largest other one that went wrong in at least a twentieth of it."""
+    if not cell:
+        return "", ""
+    least = _PART * sum(seconds for _, seconds in cell)
+    wrong = next((part for part, seconds in cell[1:] if part in _WRONG and seconds >= least), "")
+    return cell[0][0], wrong
+
+
+def _sums(cells: Sequence[tuple[tuple[str, float], ...]]) -> dict[str, float]:
+    """GPU-seconds by line, largest first."""
+    sums: dict[str, float] = {}
+    for cell in cells:
+        for part, seconds in cell:
+            sums[part] = sums.get(part, 0.0) + seconds
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
 def _time_axis(found: Picture, y: float) -> list[Html]:
@@ -113,6 +133,10 @@ def _time_axis(found: Picture, y: float) -> list[Html]:
     return [*shapes, words(_LEFT - 6, y + 18, "day", "s11 end")]
 
 
+def _named(name: str, count: int) -> str:
+    return name if count == 1 else f"{name} ({count})"
+
+
 def _row_table(found: Picture, present: Sequence[Line]) -> Html:
     rows = []
     for (domain, name, count), cells in zip(found.rows, found.cells, strict=True):
@@ -122,7 +146,7 @@ def _row_table(found: Picture, present: Sequence[Line]) -> Html:
                 sums[part] += seconds
         total = sum(sums.values())
         shares = (f"{100 * sums[x.value] / total:.1f} %" if total else "-" for x in present)
-        rows.append((name if count == 1 else f"{name} ({count})", domain, *shares))
+        rows.append((_named(name, count), domain, *shares))
     heads = ("nodes", "domain", *(x.value for x in present))
     return table(heads, rows, caption="share of the GPU time of each row", numeric=range(2, 2 + len(present)))
 
