@@ -26,7 +26,8 @@ def request(**changes) -> SimulationRequest:
 @cache
 def a_simulation(**changes) -> Simulated:
     """Two days of the example in two futures."""
-    return simulate_request(request(**changes), Request())
+    (found,) = simulate_request(request(**changes), Request())
+    return found
 
 
 @cache

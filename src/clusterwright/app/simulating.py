@@ -105,14 +105,14 @@ class Future:
     fit: Fit | None = None
 
 
-def simulate_request(asked: SimulationRequest, stop: Request, show: Show | None = None) -> Simulated:
-    """Simulate what was asked for.
+def simulate_request(asked: SimulationRequest, stop: Request, show: Show | None = None) -> list[Simulated]:
+    """Simulate what was asked for: one result, or none when it was stopped before there was any.
 
     Raises:
         InvalidInput: for anything wrong in it.
     """
     workshop = Workshop(asked)
-    return run_futures(asked, [workshop.build(asked.overrides)], workshop, stop, show)[0]
+    return run_futures(asked, [workshop.build(asked.overrides)], workshop, stop, show)
 
 
 class Workshop:

@@ -31,4 +31,4 @@ def sweep_request(asked: SimulationRequest, sweep: str, stop: Request, show: Sho
         return run_futures(workshop.asked, futures, workshop, stop, show)
     base = workshop.build(asked.overrides, "as it is")
     both = run_futures(workshop.asked, [base, *futures], workshop, stop, show)
-    return [replace(one, calibration=both[0].calibration) for one in both[1:]]
+    return [replace(one, calibration=both[0].calibration) for one in both[1:]] if both else []

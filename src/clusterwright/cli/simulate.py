@@ -121,7 +121,7 @@ def simulate(
         if sweep:
             found = sweeping.sweep_request(asked, sweep, stop, show)
         else:
-            found = [simulating.simulate_request(asked, stop, show)]
+            found = simulating.simulate_request(asked, stop, show)
     if output is Form.html:
         write(out, simulation_outputs.page_of(found, sweep), force=force)
     elif output is Form.json:

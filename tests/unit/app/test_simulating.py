@@ -16,7 +16,11 @@ from clusterwright.app.simulated_jobs import ANY_QUEUE, Habits, interval, jobs_o
 from clusterwright.app.simulated_paths import check_paths, expand_nodes, parse_sweep
 from clusterwright.app.simulated_sites import Site, site_of
 from clusterwright.app.simulated_workloads import jobs_of_workloads
-from clusterwright.app.simulating import Workshop, bare_file, split_never_fit
+from clusterwright.app.simulating import Workshop, bare_file, simulate_request, split_never_fit
+from clusterwright.app.simulation_outputs import page_of, text_of, values_of
+from clusterwright.app.sizing import Question, ask
+from clusterwright.app.sweeping import sweep_request
+from clusterwright.app.what_ifs import what_if_request
 from clusterwright.ledger.lines import Line
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.simulate.jobs import NONE_MS, Fate
@@ -158,6 +162,18 @@ def test_a_stop_keeps_what_was_simulated_and_begins_nothing_new():
         assert replicate(tasks, 3, 1, stop) == []
         assert stop.name == "SIGTERM"
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_what_is_stopped_before_anything_was_simulated_has_no_result():
+    with Request() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert simulate_request(request(), stop) == []
+        assert sweep_request(request(), "pools.gpu.nodes=4,8", stop) == []
+        assert what_if_request(request(), ("pools.gpu.nodes=4",), stop) is None
+        assert ask(request(), Question("useful"), stop) is None
+    assert text_of([]) == "stopped before anything was simulated"
+    assert "stopped before anything was simulated" in page_of([])
+    assert values_of([]) == {"partial": True, "simulated": []}
 
 
 def test_drawn_jobs_are_the_same_whatever_the_cluster():

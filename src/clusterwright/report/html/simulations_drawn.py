@@ -54,7 +54,7 @@ def render_picture(found: Picture, seed: int, key: str) -> Html:
             shapes.append(words(0, y - 4, above, "s11 t-bold", room=_LEFT + _WIDTH))
             domain = above
         if y - labelled >= 10:
-            shapes.append(words(_LEFT - 6, y + row_px - 1, _named(name, count), "s10 end", room=140))
+            shapes.append(words(_LEFT - 6, y + row_px - 1, _short(name, count), "s10 end", room=140))
             labelled = y
         shapes += _row(cells, found, (y, row_px, cell_px), name, key)
         y += row_px
@@ -131,6 +131,10 @@ def _time_axis(found: Picture, y: float) -> list[Html]:
         if x <= _LEFT + _WIDTH + 1:
             shapes += [line(x, y + 2, x, y + 6, "axis"), words(x, y + 18, f"{number * step:g}", "s11 mid")]
     return [*shapes, words(_LEFT - 6, y + 18, "day", "s11 end")]
+
+
+def _short(name: str, count: int) -> str:
+    return name if count == 1 else f"{name.partition(' … ')[0]} +{count - 1}"
 
 
 def _named(name: str, count: int) -> str:
