@@ -88,6 +88,9 @@ def jobs_of_trace(trace: Trace, site: Site, habits: Habits, until_s: float | Non
     limit_ms = np.where(over, work_ms, limit_ms)
     if over.any():
         remarks.append(f"{int(over.sum()):,} jobs ran beyond their time limit; they may here, too")
+    if kept.censored.any():
+        many = int(kept.censored.sum())
+        remarks.append(f"{many:,} jobs still ran when the trace was written; they run as long as they had run by then")
     words = np.array([_FATES.get(word, Fate.SUCCEED) for word in kept.state.words], dtype=np.uint8)
     wait = np.where(np.isnan(kept.wait_s), NONE_MS, np.rint(np.nan_to_num(kept.wait_s) * 1000)).astype(np.int64)
     jobs = Jobs(

@@ -149,6 +149,10 @@ class Workshop:
             Habits(asked.queues) if asked.checkpoint_s is None else Habits(asked.queues, interval(asked.checkpoint_s))
         )
         stream, days = self._stream(site, habits)
+        rejected = 0 if self._found is None else self._found.counts.rejected_rows
+        if rejected:
+            told = "rejected as no job, or an impossible one; cw trace inspect shows them"
+            stream = replace(stream, left_out={**stream.left_out, told: rejected})
         scenario = Scenario(
             site.nodes, stream.jobs, site.levels, site.tree, site.policy, faults=site.faults, spares=site.spares,
             spare_level=site.levels[-1] if site.levels else "", node_loss=site.node_loss, until_s=days * _DAY_S,

@@ -350,13 +350,12 @@ def _basis(found: Simulated) -> list[str]:
 
 
 def say_difference(found: Paired, say: Callable[[float], str]) -> str:
-    """The second minus the first, with the interval of the pairs."""
+    """The second minus the first, with the interval of the pairs; shares differ by points."""
     value, half = found.difference.value, found.difference.half
     sign = "+" if value > 0 else "−" if value < 0 else ""
-    told = f"{sign}{say(abs(value))}"
-    if half is None:
-        return told
-    return f"{told} ± {say(half)}" + ("" if found.clear or not (value or half) else "  (not clear)")
+    told = f"{sign}{say(abs(value))}" + ("" if half is None else f" ± {say(half)}")
+    clear = half is None or found.clear or not (value or half)
+    return told.replace(" %", " points") + ("" if clear else "  (not clear)")
 
 
 def say_time(found: Estimate | float | None) -> str:

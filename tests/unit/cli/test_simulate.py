@@ -152,6 +152,22 @@ def test_a_what_if_pairs_its_futures_by_seed():
     assert all(d["difference"]["value"] == 0 for d in same["differences"].values())
 
 
+def test_shares_differ_by_points_and_a_difference_without_spread_is_clear():
+    _, text, _ = run("what-if", *REPLAY, "--failures", "none", "--set", "pools.gpu.nodes=4")
+    (allocated,) = [line for line in text.splitlines() if line.startswith("allocated share")]
+    assert " points ± 0.0 points" in allocated
+    assert "not clear" not in allocated
+
+
+def test_rejected_rows_of_a_trace_are_counted(tmp_path):
+    broken = Path(SACCT).read_text() + Path(SACCT).read_text().splitlines()[1].replace("1001|", "x?|", 1) + "\n"
+    (tmp_path / "broken.txt").write_text(
+        broken.replace("|2026-05-04T00:41:35|2026-05-04T00:41:35|", "|never|never|", 1)
+    )
+    _, text, _ = run("simulate", CLUSTER, "--trace", tmp_path / "broken.txt", *QUICK)
+    assert "rows of the trace: rejected as no job" in text
+
+
 def test_more_nodes_than_the_queues_may_use_are_said():
     _, text, _ = run("what-if", *REPLAY, "--set", "pools.gpu.nodes=12")
     assert "the queues may use 64 of the 96 GPUs of pool gpu at most" in " ".join(text.split())
