@@ -21,7 +21,7 @@ StepState = Literal["done", "failed", "not run"]
 ACCEPT: Final = "accept on hardware"
 #: What later steps of the method would show; a proof lists each as not run, with the reason, and hides none.
 LATER_STEPS: Final[tuple[tuple[str, str], ...]] = (
-    ("simulate", "weeks of queueing and failure are not simulated by this version"),
+    ("simulate", "no part of a proof yet; cw simulate plays weeks of queueing and failure"),
     ("render", "the configuration of the declared engine is not written by this version"),
     (ACCEPT, "no evidence from the real cluster was given (--evidence)"),
     ("operate", "nothing observes a running cluster in this version"),
