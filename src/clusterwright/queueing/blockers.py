@@ -7,7 +7,7 @@ start now has no blocker; every other one has at least one.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -203,10 +203,8 @@ class _Inquiry:
                 f"queue '{queue}' may take {available:g} more {_model(flavor)} now, the job needs {demand.least_gpus}"
             )
         root = state.tree.root_of(queue)
-        known = state.tree.by_name  # a job may still run in a queue that is declared no longer
-        held = (h for h in self._holdings(flavor) if h.request.queue in known)
-        sharing = (h for h in held if state.tree.root_of(h.request.queue) == root)
-        return [self._with_holders(BlockerKind.QUOTA_WAIT, text, numbers, sharing)]
+        sharing = frozenset(q for q in state.tree.leaves if state.tree.root_of(q) == root)
+        return [self._with_holders(BlockerKind.QUOTA_WAIT, text, numbers, flavor, sharing)]
 
     def _hardware(self, flavor: str) -> list[Blocker]:
         state, demand = self.state, self.demand
@@ -243,8 +241,7 @@ class _Inquiry:
             what = "maintenance" if window.maintenance else "reservation"
             ends = "the job has no time limit" if self.request.limit_s is None else "the job might still run then"
             notes.append(f"{what} '{window.name}' holds {len(window.nodes)} nodes from {window.start_s:.0f} s: {ends}")
-        holdings = (h for h in self._holdings(flavor) if h.placement.gpus)
-        return [self._with_holders(kind, "; ".join(notes), numbers, holdings)]
+        return [self._with_holders(kind, "; ".join(notes), numbers, flavor, None)]
 
     def _may_use(self, floor: Floor) -> Flags:
         """`(nodes,) bool`: usable nodes that the job neither excludes nor can avoid."""
@@ -313,22 +310,29 @@ class _Inquiry:
             return False
         return budgets.admits(request.queue, request.user, gpus, request.limit_s, self.now_s) is not None
 
-    def _holdings(self, flavor: str) -> Iterable[Holding]:
-        return (h for h in self.state.running.values() if h.placement.flavor == flavor)
-
     def _with_holders(
-        self, kind: BlockerKind, message: str, numbers: Mapping[str, float], holdings: Iterable[Holding]
+        self, kind: BlockerKind, message: str, numbers: Mapping[str, float], flavor: str, queues: Collection[str] | None
     ) -> Blocker:
-        known = list(holdings)
-        top = heapq.nsmallest(TOP_HOLDERS, known, lambda h: (-h.placement.gpus, len(h.request.id), h.request.id))
-        ends = ((e, len(h.request.id), h.request.id, h) for h in known if (e := h.ends_by_s) is not None)
-        soonest, step = min(ends, default=None), ""
-        if soonest is not None:
-            at_s, first = soonest[0], soonest[3]
-            left, gpus = max(0.0, at_s - self.now_s), first.placement.gpus
+        """A blocker with the largest holders and the next known release, of these queues or of all."""
+        held = [
+            h
+            for h in self.state.running.values()
+            if h.placement.flavor == flavor and (queues is None or h.request.queue in queues)
+        ]
+        most = heapq.nlargest(TOP_HOLDERS, (h.placement.gpus for h in held))
+        large = [h for h in held if most and h.placement.gpus >= max(1, most[-1])]
+        large.sort(key=lambda h: (-h.placement.gpus, len(h.request.id), h.request.id))
+        first, step = self._next_release(flavor, queues), ""
+        if first is not None:
+            left, gpus = max(0.0, (first.ends_by_s or 0.0) - self.now_s), first.placement.gpus
             numbers = {**numbers, "next_release_s": round(left, 3), "next_release_gpus": gpus}
             step = f"at the latest in {left:.0f} s job {first.request.id} frees {gpus} GPUs (its time limit)"
-        return self._blocker(kind, message, numbers, [h.request.id for h in top], step)
+        return self._blocker(kind, message, numbers, [h.request.id for h in large[:TOP_HOLDERS]], step)
+
+    def _next_release(self, flavor: str, queues: Collection[str] | None) -> Holding | None:
+        running = self.state.running
+        ends = (running[job] for _, _, job in self.state.releases(flavor))
+        return next((h for h in ends if h.placement.gpus and (queues is None or h.request.queue in queues)), None)
 
     def _blocker(
         self,

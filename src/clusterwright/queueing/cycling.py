@@ -76,11 +76,12 @@ class _Cycle:
         if quick:
             wanted = {q for d in possible for q in state.asking[d]}
             if state.promise is not None:
-                wanted |= {q for q in woken if self.order.moved(q)}
+                wanted |= {q for q in woken if state.lines[q].ranked is None}
             woken &= wanted
         held, self._settled = state.promise, False
         lines = [line for q in woken if (line := state.lines[q]).bunches]
-        for turn, bunch, request in self.order.offers(lines, self._turn):
+        offers = self.order.offers(lines, self._turn)
+        for turn, bunch, request in offers:
             turn.closed = not self._take(turn, bunch, request)
             if quick and state.promise is not held:
                 self._again = True  # others may be promised a start now
@@ -88,6 +89,7 @@ class _Cycle:
                 break
             if quick and self.starts and not (possible := [d for d in possible if self._possible(d)]):
                 break
+        offers.close()
 
     def _turn(self, line: Line) -> Turn:
         head_only = not self.easy and self.state.tree.strict(line.queue)

@@ -139,7 +139,7 @@ class Line:
     Attributes:
         fresh: bunches with jobs that were not looked at since `seen`.
         seen: the count of changes (`State.freed`) at which the bunches' `tried` hold.
-        ranked: the rank of the first job, after what it was computed from; kept by `ordering`.
+        ranked: the rank of the first job, None once it may be another.
     """
 
     __slots__ = ("_asking", "_heads", "_number", "bunches", "by_user", "fresh", "queue", "ranked", "seen")
@@ -149,7 +149,7 @@ class Line:
         self.bunches: dict[BunchKey, Bunch] = {}
         self.fresh: dict[Bunch, None] = {}
         self.seen = -1
-        self.ranked: tuple[tuple[int, int, JobId], Rank] | None = None
+        self.ranked: Rank | None = None
         self._heads: list[tuple[int, Age, int, Bunch]] = []
         self._number = 0
 
@@ -176,6 +176,7 @@ class Line:
             del self.bunches[self._key(request)]
             self.fresh.pop(bunch, None)
             self._count(request.demand, -1)
+            self.ranked = None
         elif not place:
             self._head(bunch)
         return request
@@ -232,6 +233,7 @@ class Line:
 
     def _head(self, bunch: Bunch) -> None:
         self._number += 1
+        self.ranked = None
         heapq.heappush(self._heads, (-bunch.priority, bunch.age(0), self._number, bunch))
 
     def _key(self, request: Request) -> BunchKey:

@@ -10,9 +10,8 @@ Source: Kueue 0.19, pkg/scheduler/scheduler.go (entryOrdering), fair_sharing_ite
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 
-from clusterwright.model.jobs import JobId
 from clusterwright.queueing.fairness import Take
 from clusterwright.queueing.lines import Bunch, Line, Rank, age_of
 from clusterwright.queueing.requests import Request
@@ -29,7 +28,7 @@ class Order:
     def __init__(self, state: State, now_s: float) -> None:
         self._state, self._now_s = state, now_s
 
-    def offers(self, lines: Sequence[Line], turn_of: Callable[[Line], Turn]) -> Iterator[Offer]:
+    def offers(self, lines: Sequence[Line], turn_of: Callable[[Line], Turn]) -> Generator[Offer, None, None]:
         """The jobs to look at, one after the other; what was decided about each counts for the next.
 
         A turn that was closed meanwhile offers no more.
@@ -40,11 +39,6 @@ class Order:
             return self._by_share([turn_of(line) for line in sorted(lines, key=lambda line: line.queue)])
         return self._by_rank(lines, turn_of)
 
-    def moved(self, queue: str) -> bool:
-        """Whether the place of a queue's first job may be another than when it was last looked at."""
-        line = self._state.lines[queue]
-        return line.ranked is None or line.ranked[0] != self._date(line)
-
     def behind(self, request: Request, other: Request) -> bool:
         """Whether a job comes after another one."""
         if request.id == other.id:
@@ -54,54 +48,65 @@ class Order:
         return self._rank(request) > self._rank(other)
 
     @staticmethod
-    def _of_one(turn: Turn) -> Iterator[Offer]:
+    def _of_one(turn: Turn) -> Generator[Offer, None, None]:
         while not turn.closed and (offered := turn.next()) is not None:
             yield (turn, *offered)
 
-    def _by_rank(self, lines: Sequence[Line], turn_of: Callable[[Line], Turn]) -> Iterator[Offer]:
-        queue: list[tuple[Rank, int, Turn | Line]] = []
-        dated = self._state.decayed is None
+    def _by_rank(self, lines: Sequence[Line], turn_of: Callable[[Line], Turn]) -> Generator[Offer, None, None]:
+        queue: list[tuple[Rank, int, Turn]] = []
+        wanted = set[Line]()
         for number, line in enumerate(lines):
-            if dated and line.seen != self._state.freed:  # its first job will be looked at first
-                queue.append((self._head_rank(line), number, line))
+            if self._state.decayed is None and line.seen != self._state.freed:
+                wanted.add(line)  # its first job will be looked at first
             else:
                 self._enqueue(turn_of(line), number, queue)
-        heapq.heapify(queue)
-        while queue:
-            rank, number, turn = heapq.heappop(queue)
-            if isinstance(turn, Line):
-                turn = turn_of(turn)
-            offered = turn.next()
-            if offered is None:
-                continue
-            now = self._rank(offered[1])  # what others got since may have changed it, to a later one only
-            if queue and now > rank and now > queue[0][0]:
-                heapq.heappush(queue, (now, number, turn))
-                continue
-            yield (turn, *offered)
-            if not turn.closed:
-                self._enqueue(turn, number, queue)
+        heads, aside = self._rank_heads(wanted), list[tuple[Rank, int, Line]]()
+        try:
+            while queue or wanted:
+                while wanted and heads and (heads[0][2].ranked is not heads[0][0] or heads[0][2] not in wanted):
+                    aside.append(heapq.heappop(heads))
+                if wanted and not heads:
+                    self._rank_heads(wanted)
+                if wanted and (not queue or heads[0][0] < queue[0][0]):
+                    aside.append(heapq.heappop(heads))
+                    rank, _, line = aside[-1]
+                    wanted.discard(line)
+                    number, turn = len(lines) + len(wanted), turn_of(line)
+                else:
+                    rank, number, turn = heapq.heappop(queue)
+                offered = turn.next()
+                if offered is None:
+                    continue
+                now = self._rank(offered[1])  # what others got since may have changed it, to a later one only
+                first = min((h[0][0] for h in (queue, heads if wanted else []) if h), default=None)
+                if first is not None and now > rank and now > first:
+                    heapq.heappush(queue, (now, number, turn))
+                    continue
+                yield (turn, *offered)
+                if not turn.closed:
+                    self._enqueue(turn, number, queue)
+        finally:
+            for entry in aside:
+                if entry[2].ranked is entry[0]:
+                    heapq.heappush(heads, entry)
 
-    def _head_rank(self, line: Line) -> Rank:
-        """The rank of a queue's first job, kept while the queue's use, its quotas and that job are the same."""
-        date = self._date(line)
-        if line.ranked is None or line.ranked[0] != date:
-            head = line.head()
-            assert head is not None
-            line.ranked = date, self._rank(head[0])
-        return line.ranked[1]
+    def _rank_heads(self, lines: Iterable[Line]) -> list[tuple[Rank, int, Line]]:
+        """The heap of first jobs, in which those of these lines stand with their rank of now."""
+        heads = self._state.heads
+        for line in lines:
+            if line.ranked is None:
+                head = line.head()
+                assert head is not None
+                line.ranked = self._rank(head[0])
+                heapq.heappush(heads, (line.ranked, id(line), line))
+        return heads
 
-    def _date(self, line: Line) -> tuple[int, int, JobId]:
-        head = line.head()
-        stamp = self._state.stamps.get(line.queue, 0)
-        return stamp, self._state.quota_changes, head[0].id if head is not None else JobId("")
-
-    def _enqueue(self, turn: Turn, number: int, queue: list[tuple[Rank, int, Turn | Line]]) -> None:
+    def _enqueue(self, turn: Turn, number: int, queue: list[tuple[Rank, int, Turn]]) -> None:
         offered = turn.next()
         if offered is not None:
             heapq.heappush(queue, (self._rank(offered[1]), number, turn))
 
-    def _by_share(self, turns: Sequence[Turn]) -> Iterator[Offer]:
+    def _by_share(self, turns: Sequence[Turn]) -> Generator[Offer, None, None]:
         tournament, by_queue = Tournament(self._state.usage), {t.line.queue: t for t in turns}
         for turn in turns:
             self._enter(turn, tournament)

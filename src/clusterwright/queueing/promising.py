@@ -7,12 +7,9 @@ one is taken to hold them for good. Source: Lifka, "The ANL/IBM SP scheduling sy
 
 from __future__ import annotations
 
-from itertools import groupby
-
 import numpy as np
 
 from clusterwright.model.jobs import JobId
-from clusterwright.queueing.clusters import Floor
 from clusterwright.queueing.commitments import Promise
 from clusterwright.queueing.domains import Ints
 from clusterwright.queueing.gangs import NoFit
@@ -36,35 +33,23 @@ def find_promise(request: Request, state: State, now_s: float) -> Promise | None
 
 def _on_flavor(request: Request, flavor: str, state: State, now_s: float) -> Promise | None:
     floor, demand = state.cluster.floors[flavor], request.demand
-    free, usage = floor.free.copy(), state.usage.fork()
-    withhold_claims(state, flavor, free)
-    count = _Slots(floor, demand, free)
-    returned: list[Holding] = []
-    for at_s, ends in groupby(state.releases(flavor), key=_time):
-        last: JobId | None = None
-        for _, _, job in ends:
-            holding, last = state.running[job], job
-            count.give(holding)
-            returned.append(holding)
-        if not count.enough():
+    future = _Future(state, flavor, demand)
+    while (job := future.advance()) is not None:
+        if not future.enough:
             continue
-        while returned:
-            _return_quota(returned.pop(), usage)
+        usage = future.usage()
         limit = gpus_allowed(request, flavor, usage, state.policy)
         if limit < demand.least_gpus:
             continue
+        free = future.free()
         placement = floor.find_in(free, demand, limit)
         if not isinstance(placement, NoFit):
             floor.take_away(free, placement, demand)
             used = resources_of(demand, placement)
             usage.add(request.queue, flavor, placement.gpus, used, preemptible=request.preemptible)
-            at_s = max(at_s, now_s)
-            return Promise(request, at_s, placement, free, usage, state.surprises, last)
+            at_s = max(future.at_s, now_s)
+            return Promise(request, at_s, placement, free, usage, state.surprises, job)
     return None
-
-
-def _time(end: tuple[float, int, JobId]) -> float:
-    return end[0]
 
 
 def withhold_claims(state: State, flavor: str, free: Ints) -> None:
@@ -77,43 +62,80 @@ def withhold_claims(state: State, flavor: str, free: Ints) -> None:
                 free[node] += gpus
 
 
-def _return_quota(holding: Holding, usage: Usage) -> None:
-    request, placement = holding.request, holding.placement
-    used = resources_of(request.demand, placement)
-    usage.remove(request.queue, placement.flavor, placement.gpus, used, preemptible=request.preemptible)
+class _Future:
+    """What comes free as running jobs end, one instant after the other.
 
+    Plain lists and sums, because most instants give too little and need no more than a count of tasks that would fit.
 
-class _Slots:
-    """How many tasks of a demand's largest shape fit, kept up while GPUs come free: a quick 'not yet'."""
+    Attributes:
+        at_s: the instant.
+        enough: whether a placement may exist by then.
+    """
 
-    def __init__(self, floor: Floor, demand: Demand, free: Ints) -> None:
-        self._floor, self._free, self._usable = floor, free, floor.usable
+    def __init__(self, state: State, flavor: str, demand: Demand) -> None:
+        self._state, self._flavor, self._floor = state, flavor, state.cluster.floors[flavor]
+        free = self._floor.free.copy()
+        withhold_claims(state, flavor, free)
         largest = max(demand.groups, key=lambda g: g.gpus)
-        self._gpus, self._needed = largest.gpus, largest.fewest
-        self._total = demand.least_gpus
-        counted = np.where(floor.usable, np.maximum(free, 0), 0)
-        self._gpus_free = int(counted.sum())
-        self._slots = int((counted // self._gpus).sum()) if self._gpus else 0
+        self._size, self._tasks, self._least = largest.gpus, largest.fewest, demand.least_gpus
+        counted = np.where(self._floor.usable, np.maximum(free, 0), 0)
+        self._gpus = int(counted.sum())
+        self._slots = int((counted // self._size).sum()) if self._size else 0
+        self._free: list[int] = free.tolist()
+        self._up: list[bool] = self._floor.usable.tolist()
+        self._ends, self._next = state.releases(flavor), 0
+        self._usage: Usage | None = None
+        self._returned: dict[tuple[str, bool], int] = {}
+        self.at_s, self.enough = 0.0, False
 
-    def give(self, holding: Holding) -> None:
-        """A job's GPUs come free."""
-        placement, demand = holding.placement, holding.request.demand
+    def advance(self) -> JobId | None:
+        """On to the next instant at which jobs end; the last of these, None when no more end is known."""
+        ends, job = self._ends, None
+        if self._next < len(ends):
+            self.at_s = ends[self._next][0]
+        while self._next < len(ends) and ends[self._next][0] == self.at_s:
+            job = ends[self._next][2]
+            self._next += 1
+            self._end(self._state.running[job])
+        self.enough = self._gpus >= self._least and (not self._size or self._slots >= self._tasks)
+        return job
+
+    def free(self) -> Ints:
+        """`(nodes,) int32` GPUs that are free then."""
+        return np.array(self._free, dtype=self._floor.free.dtype)
+
+    def usage(self) -> Usage:
+        """The quota in use then."""
+        if self._usage is None:
+            self._usage = self._state.usage.fork()
+        for (queue, preemptible), gpus in self._returned.items():
+            self._usage.remove(queue, self._flavor, gpus, preemptible=preemptible)
+        self._returned.clear()
+        return self._usage
+
+    def _end(self, holding: Holding) -> None:
+        placement, owner = holding.placement, holding.request
+        runs, demand = placement.runs, owner.demand
         if placement.domain is not None:
             for node, gpus in self._floor.effect(placement, demand).gpus.items():
                 self._add(node, gpus)
+        elif len(runs) == 1:
+            self._add(runs[0][1], placement.gpus)
+        else:
+            for group, node, tasks in runs:
+                self._add(node, tasks * demand.groups[group].gpus)
+        if demand.plain:
+            key = (owner.queue, owner.preemptible)
+            self._returned[key] = self._returned.get(key, 0) + placement.gpus
             return
-        for group, node, tasks in placement.runs:
-            self._add(node, tasks * demand.groups[group].gpus)
+        used = resources_of(demand, placement)
+        self.usage().remove(owner.queue, self._flavor, placement.gpus, used, preemptible=owner.preemptible)
 
     def _add(self, node: int, gpus: int) -> None:
-        before = int(self._free[node])
-        self._free[node] = before + gpus
-        if self._usable[node]:
-            low, high = max(before, 0), max(before + gpus, 0)
-            self._gpus_free += high - low
-            if self._gpus:
-                self._slots += high // self._gpus - low // self._gpus
-
-    def enough(self) -> bool:
-        """Whether a placement may exist."""
-        return self._gpus_free >= self._total and (not self._gpus or self._slots >= self._needed)
+        before = self._free[node]
+        after = self._free[node] = before + gpus
+        if self._up[node]:
+            before, after = max(before, 0), max(after, 0)
+            self._gpus += after - before
+            if self._size:
+                self._slots += after // self._size - before // self._size

@@ -18,7 +18,7 @@ from clusterwright.queueing.budgets import Budgets
 from clusterwright.queueing.clusters import Cluster, Floor, NodeInfo
 from clusterwright.queueing.commitments import Claim, Promise, kept_of
 from clusterwright.queueing.fairness import DecayedUsage
-from clusterwright.queueing.lines import Asking, Line
+from clusterwright.queueing.lines import Asking, Line, Rank
 from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import QueueTree, Quota
 from clusterwright.queueing.requests import Holding, Placement, Request, resources_of
@@ -38,7 +38,7 @@ class State:
 
     Attributes:
         asking: the demands of the waiting jobs, with the queues in which they wait.
-        stamps: by queue, a count of the changes of its use; with `quota_changes` it dates what was derived from both.
+        heads: a heap of the lines by the rank of their first jobs; what is not `Line.ranked` any more is out of date.
         freed: counts the changes after which something that could not start might.
         surprises: counts the changes that were not foreseen when a promise was made.
     """
@@ -64,8 +64,7 @@ class State:
         self.overdrawn: dict[JobId, Request] = {}
         self.lines: dict[str, Line] = {}
         self.asking: Asking = {}
-        self.stamps: dict[str, int] = {}
-        self.quota_changes = 0
+        self.heads: list[tuple[Rank, int, Line]] = []
         self.running: dict[JobId, Holding] = {}
         self.claims: dict[JobId, Claim] = {}
         self.leaving: set[JobId] = set()
@@ -132,7 +131,7 @@ class State:
         used = resources_of(request.demand, placement)
         self.usage.add(request.queue, placement.flavor, placement.gpus, used, preemptible=request.preemptible)
         self.running[request.id] = holding
-        self._stamp(request.queue)
+        self._unrank(request.queue)
         self.priorities[placement.flavor][request.priority] += 1
         self._expect(holding)
         if self.budgets is not None:
@@ -153,7 +152,7 @@ class State:
         used = resources_of(request.demand, placement)
         self.usage.remove(request.queue, placement.flavor, placement.gpus, used, preemptible=request.preemptible)
         self.priorities[placement.flavor][request.priority] -= 1
-        self._stamp(request.queue)
+        self._unrank(request.queue)
         self.leaving.discard(job)
         if self.budgets is not None:
             self.budgets.end(job, now_s)
@@ -183,7 +182,7 @@ class State:
             replace(q, quotas={**q.quotas, flavor: quota}) if q.name == queue else q for q in self.tree.queues
         )
         self.tree = QueueTree(queues)
-        self.quota_changes += 1
+        self._unrank_all()
         self.surprises += 1
         self.wake()
 
@@ -197,7 +196,7 @@ class State:
             if index is not None:
                 floor.set_usable(index, usable)
                 self.usage.withdraw(flavor, max(0, _unusable(floor) - self._spare_gpus[flavor]))
-                self.quota_changes += 1
+                self._unrank_all()
         self.surprises += 1
         if usable:
             self.wake()
@@ -271,7 +270,7 @@ class State:
         fixed = not claim.request.preemptible
         self.usage.add(claim.request.queue, placement.flavor, placement.gpus, used, preemptible=not fixed)
         self.claims[claim.request.id] = claim
-        self._stamp(claim.request.queue)
+        self._unrank(claim.request.queue)
 
     def drop_claim(self, job: JobId) -> Claim | None:
         """What is kept for a job is free again."""
@@ -283,7 +282,7 @@ class State:
         request, placement = claim.request, claim.placement
         used = resources_of(request.demand, placement)
         self.usage.remove(request.queue, placement.flavor, placement.gpus, used, preemptible=request.preemptible)
-        self._stamp(request.queue)
+        self._unrank(request.queue)
         return claim
 
     def fork(self) -> State:
@@ -296,7 +295,7 @@ class State:
         other.budgets = None if self.budgets is None else self.budgets.fork()
         other.asking = {}
         other.lines = {q: line.copy(other.asking) for q, line in self.lines.items()}
-        other.stamps, other.quota_changes = dict(self.stamps), self.quota_changes
+        other.heads = []
         other.running = {j: replace(h) for j, h in self.running.items()}
         other.claims = {j: replace(c, kept=dict(c.kept)) for j, c in self.claims.items()}
         other.leaving = set(self.leaving)
@@ -313,8 +312,14 @@ class State:
         other._end_of = dict(self._end_of)
         return other
 
-    def _stamp(self, queue: str) -> None:
-        self.stamps[queue] = self.stamps.get(queue, 0) + 1
+    def _unrank(self, queue: str) -> None:
+        line = self.lines.get(queue)
+        if line is not None:
+            line.ranked = None
+
+    def _unrank_all(self) -> None:
+        for line in self.lines.values():
+            line.ranked = None
 
     def _takes_jobs(self, queue: str) -> bool:
         return not self.tree.queues or queue in self.tree.leaves
