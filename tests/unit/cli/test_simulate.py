@@ -277,7 +277,7 @@ def test_a_signal_to_the_group_keeps_what_there_is_marked_partial_and_leaves_no_
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "clusterwright.cli.entry", "simulate", CLUSTER, "--trace", SACCT, "--draw"]
     process = subprocess.Popen(
-        [*command, "--days", "20000", "--seeds", "3", "--jobs", "2"],
+        [*command, "--days", "3000", "--seeds", "3", "--jobs", "2"],
         stdout=subprocess.PIPE, stderr=theirs, start_new_session=True, text=True,
     )  # fmt: skip
     os.close(theirs)
