@@ -302,7 +302,9 @@ class _Inquiry:
     def _head(self, line: Line) -> Request | None:
         """The first job of a queue that its budgets admit."""
         firsts = (next((r for r in bunch if not self._overdrawn(r)), None) for bunch in line.bunches.values())
-        return min((r for r in firsts if r is not None), key=lambda r: (-r.priority, age_of(r)), default=None)
+        usage, now_s = self.state.usage_over_time, self.now_s
+        known = ((-r.priority, usage(r, now_s), age_of(r), r) for r in firsts if r is not None)
+        return min(known, key=lambda k: k[:3], default=(0, 0.0, None, None))[3]
 
     def _overdrawn(self, request: Request) -> bool:
         budgets, gpus = self.state.budgets, request.demand.most_gpus

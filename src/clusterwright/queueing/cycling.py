@@ -105,8 +105,8 @@ class _Cycle:
     def _possible(self, demand: Demand) -> bool:
         """Whether usable nodes hold as many tasks as the first group needs; cheap, and no more than that."""
         group, floors = demand.groups[0], self.state.cluster.floors
-        flavors = demand.flavors or self.state.cluster.flavors
-        return any(f in floors and floors[f].slots(group.gpus) >= group.fewest for f in flavors)
+        flavors, needed = demand.flavors or self.state.cluster.flavors, group.fewest if group.gpus else 1
+        return any(f in floors and floors[f].slots(group.gpus) >= needed for f in flavors)
 
     # -- one job --------------------------------------------------------------------------------------------------
 
