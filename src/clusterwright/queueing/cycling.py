@@ -71,7 +71,7 @@ class _Cycle:
         state = self.state
         woken, state.woken = state.woken, set()
         # Where a job that has no room changes nothing, only queues are looked at that wait for something there is.
-        quick = not state.preempts and not (self.easy and state.promise is None)
+        quick = len(woken) > 1 and not state.preempts and not (self.easy and state.promise is None)
         possible = [d for d in state.asking if self._possible(d)] if quick else []
         if quick:
             wanted = {q for d in possible for q in state.asking[d]}
@@ -93,20 +93,25 @@ class _Cycle:
 
     def _turn(self, line: Line) -> Turn:
         head_only = not self.easy and self.state.tree.strict(line.queue)
-        return turn_of(line, self.state, self.now_s, head_only=head_only, hopeless=self._hopelessly_behind)
+        return turn_of(line, self.state, self.now_s, head_only=head_only, hopeless=self._hopeless_at_all)
 
-    def _hopelessly_behind(self, request: Request) -> bool:
-        """Whether a job would have to pass a promised one and has no room to."""
-        promise = self.state.promise if self.easy else None
-        if promise is None or self.state.preempts or self._possible(request.demand):
+    def _hopeless_at_all(self, request: Request) -> bool:
+        """Whether a job has no room and nothing follows from that: neither a preemption nor a promise."""
+        if self.state.preempts or self._possible(request.demand):
             return False
-        return self.order.behind(request, promise.request)
+        if not self.easy:
+            return True
+        promise = self.state.promise
+        return promise is not None and self.order.behind(request, promise.request)
 
     def _possible(self, demand: Demand) -> bool:
         """Whether usable nodes hold as many tasks as the first group needs; cheap, and no more than that."""
-        group, floors = demand.groups[0], self.state.cluster.floors
-        flavors, needed = demand.flavors or self.state.cluster.flavors, group.fewest if group.gpus else 1
-        return any(f in floors and floors[f].slots(group.gpus) >= needed for f in flavors)
+        group, cluster = demand.groups[0], self.state.cluster
+        for flavor in demand.flavors or cluster.flavors:
+            floor = cluster.floors.get(flavor)
+            if floor is not None and floor.holds(group.gpus, group.fewest):
+                return True
+        return False
 
     # -- one job --------------------------------------------------------------------------------------------------
 

@@ -85,6 +85,10 @@ class Floor:
         """Tasks of this many GPUs that the usable nodes hold now; of no GPUs, the usable nodes."""
         return self._shelves.slots(gpus) if gpus > 0 else self._shelves.nodes
 
+    def holds(self, gpus: int, tasks: int) -> bool:
+        """Whether the usable nodes hold so many tasks of this many GPUs now; without GPUs, whether there is a node."""
+        return self._shelves.holds(gpus, tasks)
+
     def set_usable(self, node: int, usable: bool) -> None:
         """Let a node take tasks or not; what runs on it keeps its GPUs."""
         if bool(self.usable[node]) == usable:

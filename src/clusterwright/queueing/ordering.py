@@ -1,6 +1,7 @@
 """Whose job is next, across queues.
 
-Every queue offers its jobs in its own order. Among these offers come first those that stay within their queue's
+Every queue offers its jobs in its own order; where others may pass, jobs that the usable nodes have no room for are
+passed before offers are compared. Among these offers come first those that stay within their queue's
 guarantee, then those that borrow; then higher priority, then less usage over time, then age. With fair share the branch
 of the tree that borrows least goes first, level by level (`tournaments`).
 

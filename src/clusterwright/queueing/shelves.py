@@ -62,6 +62,12 @@ class Shelves:
             return 0
         return sum(self._counts[free] * (free // gpus) for free in range(gpus, len(self._counts)))
 
+    def holds(self, gpus: int, tasks: int) -> bool:
+        """Whether the usable nodes hold so many tasks of this many GPUs; without GPUs, whether there is a node."""
+        if gpus <= 0:
+            return bool(self._mask)
+        return bool(self._mask >> gpus) and (tasks <= 1 or self.slots(gpus) >= tasks)
+
     def pick(self, gpus: int) -> int:
         """The fullest (or emptiest) node with this many free GPUs, the first of equals; −1 when there is none."""
         above = self._mask >> gpus
