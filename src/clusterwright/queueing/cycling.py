@@ -20,7 +20,7 @@ from clusterwright.queueing.limits import gpus_allowed
 from clusterwright.queueing.lines import Bunch, Line
 from clusterwright.queueing.ordering import Order
 from clusterwright.queueing.policies import Backfill
-from clusterwright.queueing.promising import find_promise
+from clusterwright.queueing.promising import find_promise, renew_promise
 from clusterwright.queueing.requests import Demand, Placement, Request, resources_of
 from clusterwright.queueing.state import State
 from clusterwright.queueing.turns import Turn, turn_of
@@ -198,12 +198,14 @@ class _Cycle:
     # -- promises -------------------------------------------------------------------------------------------------
 
     def _check_promise(self) -> None:
-        """Void a promise after something unforeseen, at its time, and after others passed; it is made anew."""
+        """Void a promise after something unforeseen and at its time; place it anew after others passed."""
         promise = self.state.promise
         if promise is None:
             return
-        if promise.passed or promise.surprises != self.state.surprises or promise.at_s <= self.now_s:
+        if promise.surprises != self.state.surprises or promise.at_s <= self.now_s:
             self.state.promise = None
+            self.state.wake()
+        elif promise.passed and renew_promise(promise, self.state):
             self.state.wake()
 
     def _promise(self, request: Request) -> bool:

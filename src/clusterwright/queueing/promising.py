@@ -31,6 +31,27 @@ def find_promise(request: Request, state: State, now_s: float) -> Promise | None
     return best
 
 
+def renew_promise(promise: Promise, state: State) -> bool:
+    """Place a promised job anew after others passed it; whether it stands elsewhere now.
+
+    Its time stays: what passed it took nothing that it needs, and nothing came free sooner.
+    """
+    request, placement = promise.request, promise.placement
+    flavor, demand = placement.flavor, request.demand
+    floor, usage = state.cluster.floors[flavor], promise.usage
+    floor.put_back(promise.left, placement, demand)
+    used, preemptible = resources_of(demand, placement), request.preemptible
+    usage.remove(request.queue, flavor, placement.gpus, used, preemptible=preemptible)
+    found = floor.find_in(promise.left, demand, gpus_allowed(request, flavor, usage, state.policy))
+    if not isinstance(found, NoFit):
+        promise.placement = found
+    floor.take_away(promise.left, promise.placement, demand)
+    used = resources_of(demand, promise.placement)
+    usage.add(request.queue, flavor, promise.placement.gpus, used, preemptible=preemptible)
+    promise.passed = False
+    return promise.placement != placement
+
+
 def _on_flavor(request: Request, flavor: str, state: State, now_s: float) -> Promise | None:
     floor, demand = state.cluster.floors[flavor], request.demand
     future = _Future(state, flavor, demand)
