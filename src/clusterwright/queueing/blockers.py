@@ -6,7 +6,6 @@ start now has no blocker; every other one has at least one.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -316,20 +315,26 @@ class _Inquiry:
         self, kind: BlockerKind, message: str, numbers: Mapping[str, float], flavor: str, queues: Collection[str] | None
     ) -> Blocker:
         """A blocker with the largest holders and the next known release, of these queues or of all."""
-        held = [
-            h
-            for h in self.state.running.values()
-            if h.placement.flavor == flavor and (queues is None or h.request.queue in queues)
-        ]
-        most = heapq.nlargest(TOP_HOLDERS, (h.placement.gpus for h in held))
-        large = [h for h in held if most and h.placement.gpus >= max(1, most[-1])]
-        large.sort(key=lambda h: (-h.placement.gpus, len(h.request.id), h.request.id))
+        large = self._largest_holders(flavor, queues)
         first, step = self._next_release(flavor, queues), ""
         if first is not None:
             left, gpus = max(0.0, (first.ends_by_s or 0.0) - self.now_s), first.placement.gpus
             numbers = {**numbers, "next_release_s": round(left, 3), "next_release_gpus": gpus}
             step = f"at the latest in {left:.0f} s job {first.request.id} frees {gpus} GPUs (its time limit)"
-        return self._blocker(kind, message, numbers, [h.request.id for h in large[:TOP_HOLDERS]], step)
+        return self._blocker(kind, message, numbers, [h.request.id for h in large], step)
+
+    def _largest_holders(self, flavor: str, queues: Collection[str] | None) -> list[Holding]:
+        """The largest holders of a flavor, of equals who started first."""
+        found: list[Holding] = []
+        more_than = 0
+        for holding in self.state.running.values():
+            placement = holding.placement
+            if placement.gpus <= more_than or placement.flavor != flavor:
+                continue
+            if queues is None or holding.request.queue in queues:
+                found = sorted([*found, holding], key=lambda h: -h.placement.gpus)[:TOP_HOLDERS]
+                more_than = found[-1].placement.gpus if len(found) == TOP_HOLDERS else 0
+        return found
 
     def _next_release(self, flavor: str, queues: Collection[str] | None) -> Holding | None:
         running = self.state.running
