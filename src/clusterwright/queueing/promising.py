@@ -111,13 +111,22 @@ class _Future:
 
     def advance(self) -> JobId | None:
         """On to the next instant at which jobs end; the last of these, None when no more end is known."""
-        ends, job = self._ends, None
-        if self._next < len(ends):
-            self.at_s = ends[self._next][0]
-        while self._next < len(ends) and ends[self._next][0] == self.at_s:
-            job = ends[self._next][2]
-            self._next += 1
-            self._end(self._state.running[job])
+        ends, running, job, place = self._ends, self._state.running, None, self._next
+        if place < len(ends):
+            self.at_s = ends[place][0]
+        while place < len(ends) and ends[place][0] == self.at_s:
+            job = ends[place][2]
+            place += 1
+            holding = running[job]
+            owner, placement = holding.request, holding.placement
+            demand = owner.demand
+            if placement.domain is None and len(placement.runs) == 1 and demand.plain:
+                self._add(placement.runs[0][1], placement.gpus)
+                key = (owner.queue, owner.preemptible)
+                self._returned[key] = self._returned.get(key, 0) + placement.gpus
+            else:
+                self._end(holding)
+        self._next = place
         self.enough = self._gpus >= self._least and (not self._size or self._slots >= self._tasks)
         return job
 
@@ -136,27 +145,17 @@ class _Future:
 
     def _end(self, holding: Holding) -> None:
         placement, owner = holding.placement, holding.request
-        runs, demand = placement.runs, owner.demand
-        if placement.domain is not None:
-            for node, gpus in self._floor.effect(placement, demand).gpus.items():
-                self._add(node, gpus)
-        elif len(runs) == 1:
-            self._add(runs[0][1], placement.gpus)
-        else:
-            for group, node, tasks in runs:
-                self._add(node, tasks * demand.groups[group].gpus)
-        if demand.plain:
-            key = (owner.queue, owner.preemptible)
-            self._returned[key] = self._returned.get(key, 0) + placement.gpus
-            return
-        used = resources_of(demand, placement)
+        for node, gpus in self._floor.effect(placement, owner.demand).gpus.items():
+            self._add(node, gpus)
+        used = resources_of(owner.demand, placement)
         self.usage().remove(owner.queue, self._flavor, placement.gpus, used, preemptible=owner.preemptible)
 
     def _add(self, node: int, gpus: int) -> None:
         before = self._free[node]
         after = self._free[node] = before + gpus
         if self._up[node]:
-            before, after = max(before, 0), max(after, 0)
+            if before < 0:  # claimed by a job whose victims have not left
+                before, after = 0, max(after, 0)
             self._gpus += after - before
             if self._size:
                 self._slots += after // self._size - before // self._size
