@@ -193,7 +193,7 @@ class Calibration:
         if row.jobs < self.tolerance.fewest_jobs:
             return None
         pairs = zip(row.real_s, row.simulated_s, strict=True)
-        return all(abs(b - a) <= max(self.tolerance.least_s, self.tolerance.share * a) for a, b in pairs)
+        return all(self.tolerance.admits(real, simulated) for real, simulated in pairs)
 
     @property
     def judged(self) -> tuple[Compared, ...]:

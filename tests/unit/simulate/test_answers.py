@@ -8,7 +8,6 @@ from tests.builders.simulations import kind, nodes, scenario
 from clusterwright.ledger.lines import Line
 from clusterwright.queueing.quotas import Queue, QueueTree, Quota
 from clusterwright.simulate.attempts import plan_checkpoints
-from clusterwright.simulate.calibrating import Tolerance, calibrate
 from clusterwright.simulate.durations import Duration
 from clusterwright.simulate.expansions import Delivery
 from clusterwright.simulate.jobs import Fate, SimJob
@@ -36,8 +35,6 @@ from clusterwright.simulate.sizing import (
     with_node_failing,
 )
 from clusterwright.simulate.statistics import mean_of, student_t, summarise
-from clusterwright.simulate.tracing import Reading, replay_trace
-from clusterwright.traces.building import TraceBuilder
 
 
 def test_waits_and_slowdowns_by_size_and_queue():
@@ -162,78 +159,3 @@ def test_another_flavor_is_another_pool():
     assert outcome.lines.by("flavor", "line")[("b200", "productive")] == 80_000
     with pytest.raises(ValueError, match="flavors are b200, h100"):
         on_another_flavor(base, ["a100"])
-
-
-def recorded(waits_s, state="COMPLETED", **known):
-    """A trace of jobs of 8 GPUs and 100 s, submitted every 100 s, that waited so long."""
-    builder = TraceBuilder()
-    for i, wait in enumerate(waits_s):
-        start = i * 100.0 + wait
-        builder.add(
-            f"j{i}",
-            i * 100.0,
-            start_s=start,
-            end_s=start + 100,
-            run_s=100.0,
-            gpus=8,
-            account="ml",
-            state=state,
-            **known,
-        )
-    return builder.build()
-
-
-def replayed(trace, count=1):
-    replay = replay_trace(trace, Reading(8))
-    return replay, simulate(replace(scenario([], count), jobs=replay.jobs))
-
-
-def test_a_replay_takes_what_was_asked_for_and_not_when_it_started():
-    trace = recorded([0.0, 50.0], state="FAILED", limit_s=500.0)
-    replay, outcome = replayed(trace)
-    assert replay.jobs.limit_ms.tolist() == [500_000, 500_000]
-    assert replay.jobs.fate.tolist() == [Fate.FAIL, Fate.FAIL]
-    assert replay.jobs.names == ("j0", "j1")
-    assert outcome.results.start_ms.tolist() == [0, 100_000]
-
-
-def test_jobs_that_cannot_be_replayed_are_counted():
-    builder = TraceBuilder()
-    builder.add("a", 0.0, run_s=10.0, gpus=0)
-    builder.add("b", 0.0, run_s=10.0)
-    builder.add("c", 0.0, gpus=4)
-    builder.add("d", 5.0, gpus=20, run_s=10.0)
-    replay = replay_trace(builder.build(), Reading(8))
-    assert dict(replay.left_out) == {
-        "GPUs not recorded": 1,
-        "no GPUs": 1,
-        "never ran, or run time not recorded": 1,
-    }
-    assert [(g.count, g.gpus) for g in replay.jobs.kinds[0].demand.groups] == [(2, 8), (1, 4)]
-
-
-def test_a_replay_within_its_tolerance_may_be_relied_on():
-    trace = recorded([0.0] * 40)
-    replay, outcome = replayed(trace)
-    found = calibrate(outcome, replay, trace)
-    assert found.reliable
-    assert found.by_account["ml"].real.jobs == 40
-    assert found.by_size["8"].error_s == 0
-
-
-def test_a_replay_outside_its_tolerance_is_not_to_be_relied_on():
-    trace = recorded([0.0] * 20 + [5000.0] * 20)
-    replay, outcome = replayed(trace)
-    found = calibrate(outcome, replay, trace, Tolerance(share=0.2, least_s=60))
-    assert not found.reliable
-    assert found.whole.error_s == 2500
-    assert found.outside == ("all jobs", "size 8", "account ml")
-    assert found.verdict.startswith("Not to be relied on")
-
-
-def test_without_recorded_waits_nothing_may_be_relied_on():
-    trace = recorded([0.0] * 5)
-    replay, outcome = replayed(trace)
-    found = calibrate(outcome, replay, trace)
-    assert found.whole.within is None
-    assert not found.reliable
