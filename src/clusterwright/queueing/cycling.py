@@ -46,6 +46,10 @@ def run_cycle(state: State, now_s: float) -> Decisions:
 _NOTHING: Final = Decisions(())
 
 
+def _never(_: Request) -> bool:
+    return False
+
+
 class _Cycle:
     def __init__(self, state: State, now_s: float) -> None:
         self.state, self.now_s, self.order = state, now_s, Order(state, now_s)
@@ -93,7 +97,8 @@ class _Cycle:
 
     def _turn(self, line: Line) -> Turn:
         head_only = not self.easy and self.state.tree.strict(line.queue)
-        return turn_of(line, self.state, self.now_s, head_only=head_only, hopeless=self._hopeless_at_all)
+        hopeless = _never if head_only else self._hopeless_at_all  # the head is looked at: its budget may set it apart
+        return turn_of(line, self.state, self.now_s, head_only=head_only, hopeless=hopeless)
 
     def _hopeless_at_all(self, request: Request) -> bool:
         """Whether a job has no room and nothing follows from that: neither a preemption nor a promise."""
