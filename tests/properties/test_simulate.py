@@ -1,6 +1,7 @@
 """Random clusters that fail, preempt, repair and grow: what must hold at every instant and at the end."""
 
 import ast
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -165,15 +166,17 @@ def test_the_same_seed_gives_the_same_log_byte_for_byte(setting, seed):
 
 #: What decides: the simulation may read it and carry it out, never use its parts to decide itself.
 _DECIDING = {
-    "clusterwright.queueing.placing",
-    "clusterwright.queueing.deciding",
-    "clusterwright.queueing.gangs",
-    "clusterwright.queueing.fitting",
-    "clusterwright.queueing.searching",
     "clusterwright.queueing.evicting",
-    "clusterwright.queueing.preempting",
-    "clusterwright.queueing.promising",
+    "clusterwright.queueing.fitting",
     "clusterwright.queueing.floors",
+    "clusterwright.queueing.gangs",
+    "clusterwright.queueing.mixing",
+    "clusterwright.queueing.ordering",
+    "clusterwright.queueing.promising",
+    "clusterwright.queueing.searching",
+    "clusterwright.queueing.shelves",
+    "clusterwright.queueing.tournaments",
+    "clusterwright.queueing.turns",
     "clusterwright.queueing.usages",
 }
 
@@ -187,3 +190,4 @@ def test_the_simulation_imports_nothing_that_decides():
             if isinstance(node, ast.Attribute) and node.attr in {"find", "find_in", "take_away", "put_back"}:
                 found.add((path.name, node.attr))
     assert not found
+    assert all(find_spec(name) for name in _DECIDING), "a module was renamed"
