@@ -1,0 +1,1 @@
+"""Scores of the planner against public measurements; one module per set, `make validate` prints them as one table."""

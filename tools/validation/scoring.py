@@ -1,0 +1,146 @@
+"""Rows with a prediction and a measurement → one table: how often, how far, where worst.
+
+An error is |predicted ÷ measured − 1| unless the set gives its band in the measurement's own unit. Groups (an engine, a
+system) with at least LEAST rows are scored; smaller ones are listed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
+from typing import Final
+
+#: Rows from which a group is scored.
+LEAST: Final = 20
+#: Share of a scored group that must lie inside the band.
+SHARE: Final = 0.80
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measurement with what the planner says.
+
+    Args:
+        id: of the row in its set.
+        group: what is scored together (engine or system).
+        predicted, measured: in the set's unit; predicted None where the planner refuses, with `reason`.
+        inside: whether the row is within the set's band.
+        family: of the model, for the bias table.
+        reason: why it is off, where known, or why there is no prediction.
+    """
+
+    id: str
+    group: str
+    predicted: float | None
+    measured: float
+    inside: bool
+    family: str = ""
+    reason: str = ""
+
+    @property
+    def error(self) -> float:
+        """|predicted ÷ measured − 1|; infinite without a prediction."""
+        if self.predicted is None:
+            return math.inf
+        return abs(self.predicted / self.measured - 1) if self.measured else abs(self.predicted)
+
+    @property
+    def signed(self) -> float:
+        """predicted ÷ measured − 1."""
+        return math.inf if self.predicted is None else self.predicted / self.measured - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One set of rows.
+
+    Args:
+        name: of the set.
+        band: in words.
+        split: how rows to fit on and rows to score are apart, in words.
+        bars: (name, value as reached, limit) of demands beside the share in the band; value must not exceed limit.
+    """
+
+    name: str
+    band: str
+    split: str
+    rows: tuple[Row, ...]
+    bars: tuple[tuple[str, float, float], ...] = ()
+    notes: tuple[str, ...] = ()
+    unit: str = ""
+
+    def groups(self) -> dict[str, tuple[Row, ...]]:
+        """Rows by group, largest first."""
+        return by(self.rows, lambda row: row.group)
+
+    def families(self) -> dict[str, tuple[Row, ...]]:
+        """Rows by model family, largest first."""
+        return by((r for r in self.rows if r.family), lambda row: row.family)
+
+    @property
+    def passes(self) -> bool:
+        """Whether every scored group has its share in the band, every bar holds and no large family is far off."""
+        scored = [rows for rows in self.groups().values() if len(rows) >= LEAST]
+        return (
+            all(share(rows) >= SHARE for rows in scored)
+            and all(value <= limit for _, value, limit in self.bars)
+            and not self.outlying()
+        )
+
+    def outlying(self) -> tuple[str, ...]:
+        """Families of at least LEAST rows whose median error is over twice that of the whole set."""
+        middle = median(r.error for r in self.rows) if self.rows else 0.0
+        return tuple(
+            name
+            for name, rows in self.families().items()
+            if len(rows) >= LEAST and median(r.error for r in rows) > 2 * middle
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Start-up failures that a planner can know, ids fixed beforehand, and whether each was foreseen."""
+
+    name: str
+    foreseen: tuple[str, ...]
+    missed: tuple[tuple[str, str], ...]
+    fits: int = 0
+    ran: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+
+def by(rows: Iterable[Row], key) -> dict[str, tuple[Row, ...]]:  # type: ignore[no-untyped-def]
+    """Rows by a key, largest group first, then by name."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return {k: tuple(found[k]) for k in sorted(found, key=lambda k: (-len(found[k]), k))}
+
+
+def share(rows: Sequence[Row]) -> float:
+    """Share of rows inside the band."""
+    return sum(r.inside for r in rows) / len(rows)
+
+
+def mean_error(rows: Sequence[Row]) -> float:
+    """Mean error of the rows that have a prediction."""
+    return fmean(r.error for r in rows if r.predicted is not None)
+
+
+def median_error(rows: Sequence[Row]) -> float:
+    """Median error of all rows; a row without a prediction is infinitely far off."""
+    return median(r.error for r in rows)
+
+
+def quantile(rows: Sequence[Row], level: float) -> float:
+    """Error that a share `level` of the rows stays within."""
+    ordered = sorted(r.error for r in rows)
+    return ordered[min(len(ordered) - 1, math.ceil(level * len(ordered)) - 1)]
+
+
+def worst(rows: Sequence[Row], count: int = 10) -> tuple[Row, ...]:
+    """The rows with the largest errors, largest first."""
+    return tuple(sorted(rows, key=lambda r: -r.error)[:count])
