@@ -1,0 +1,51 @@
+"""What most families share: tables, norms, the order of layers, keys with several names."""
+
+from __future__ import annotations
+
+from clusterwright.model.huggingface.configs import Config
+from clusterwright.model.huggingface.weights import Weight, Weights, matrix, norm
+
+
+def hidden_of(config: Config) -> int:
+    """Width of the residual stream."""
+    return config.whole("hidden_size", "n_embd", "d_model")
+
+
+def layers_of(config: Config) -> int:
+    """Number of decoder layers."""
+    return config.whole("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+
+
+def heads_of(config: Config) -> int:
+    """Number of query heads."""
+    return config.whole("num_attention_heads", "n_head", "n_heads")
+
+
+def kv_heads_of(config: Config) -> int:
+    """Number of heads of keys and values; that of queries where the config does not say."""
+    return config.whole("num_key_value_heads", "num_kv_heads", default=heads_of(config))
+
+
+def head_dim_of(config: Config) -> int:
+    """Width of one head: `head_dim` where it is there, the hidden width divided among heads otherwise."""
+    return config.maybe("head_dim", "attention_head_dim") or hidden_of(config) // heads_of(config)
+
+
+def context_of(config: Config) -> int:
+    """Tokens that the config allows."""
+    return config.whole("max_position_embeddings", "n_positions", "seq_length", "max_sequence_length", default=0)
+
+
+def tables_of(config: Config, *, tied: bool, norm_bias: bool = False, head_bias: bool = False) -> Weights:
+    """Embedding, last norm and, where it is not tied, the head."""
+    hidden, vocab = hidden_of(config), config.whole("vocab_size")
+    embedding = Weight("embed_tokens", vocab, hidden, "embedding", "tp", used=0, linear=False)
+    head = () if tied else matrix("lm_head", vocab, hidden, "head", bias=head_bias)
+    return (embedding, *norm("norm", hidden, bias=norm_bias), *head)
+
+
+def norms(hidden: int, count: int, *, bias: bool = False) -> Weights:
+    """A layer's norms over the hidden width."""
+    names = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
+    return tuple(w for name in names[:count] for w in norm(name, hidden, bias=bias))
+

@@ -1,0 +1,116 @@
+"""config.json → Decoder: the family reads its facts, storage follows from the quantisation config."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from clusterwright.model.decoders import Decoder, Layer, Part
+from clusterwright.model.huggingface.configs import Config, UnknownArchitecture
+from clusterwright.model.huggingface.families import FAMILIES, SAME_ARCHITECTURE
+from clusterwright.model.huggingface.formats import Scheme
+from clusterwright.model.huggingface.quantisation import Storage, parse_quantisation
+from clusterwright.model.huggingface.weights import DTYPES, Block, Blueprint, Weight, gathered
+
+#: Keys under which a config nests its text model.
+_NESTS: Final = ("text_config", "llm_config", "language_config")
+
+
+def parse_config(
+    config: Mapping[str, Any], *, name: str = "", quantization: Mapping[str, Any] | None = None
+) -> Decoder:
+    """A model layer by layer, counted exactly.
+
+    Args:
+        config: config.json as a value.
+        name: Hugging Face id, or how the user names it.
+        quantization: hf_quant_config.json as a value; it goes before config.json's own `quantization_config`.
+
+    Raises:
+        UnknownArchitecture: the family, a key that could change the count or a format is not known, or a fact is
+            missing; nothing is approximated.
+    """
+    architecture = _architecture(config, name)
+    family = FAMILIES[SAME_ARCHITECTURE.get(architecture, architecture)]
+    facts = _text_facts(config)
+    reading = Config(facts, name or architecture, config)
+    blueprint = family(reading)
+    reading.check_all_read()
+    how = quantization or config.get("quantization_config") or facts.get("quantization_config")
+    storage = parse_quantisation(how, _base(config, facts), reading.name, blueprint.scale_bytes)
+    return _decoder(blueprint, storage, name or architecture, architecture, reading)
+
+
+def known_architectures() -> tuple[str, ...]:
+    """Names of `architectures` that can be counted."""
+    return tuple(sorted({*FAMILIES, *SAME_ARCHITECTURE}))
+
+
+def _architecture(config: Mapping[str, Any], name: str) -> str:
+    known = known_architectures()
+    written = [str(a) for a in config.get("architectures") or ()]
+    for architecture in written:
+        if architecture in known:
+            return architecture
+    wanted = written[0] if written else str(config.get("model_type") or "")
+    if not wanted:
+        raise UnknownArchitecture(name, "config.json names no architecture", ("architectures",))
+    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.4)
+    raise UnknownArchitecture(name or wanted, f"architecture '{wanted}' is not known", [f"nearest: {n}" for n in near])
+
+
+def _text_facts(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    for key in _NESTS:
+        nested = config.get(key)
+        if isinstance(nested, Mapping):
+            tied = {"tie_word_embeddings": config["tie_word_embeddings"]} if "tie_word_embeddings" in config else {}
+            return {**tied, **nested}
+    return config
+
+
+def _base(config: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    for source in (config, facts):
+        for key in ("dtype", "torch_dtype"):
+            if source.get(key):
+                return DTYPES.get(str(source[key]).removeprefix("torch."), "bf16")
+    return "bf16"
+
+
+@dataclass(frozen=True)
+class _Storing:
+    """Parts of blocks, each different block of a path worked out once."""
+
+    storage: Storage
+
+    def layer(self, block: Block, path: str) -> Layer:
+        return Layer(block.mixer, block.feed, self.parts(block.weights, path))
+
+    def parts(self, weights: Iterable[Weight], path: str) -> tuple[Part, ...]:
+        return gathered(weights, lambda w: self._scheme(path + w.path), self.storage.base)
+
+    def _scheme(self, path: str) -> Scheme | None:
+        return self.storage.scheme_of(path)
+
+
+def _decoder(blueprint: Blueprint, storage: Storage, name: str, architecture: str, reading: Config) -> Decoder:
+    storing = _Storing(storage)
+    count = len(blueprint.blocks)
+    drafts = tuple(
+        storing.layer(block, blueprint.draft_path.format(number=number, layer=count + number))
+        for number, block in enumerate(blueprint.drafts)
+    )
+    return Decoder(
+        name=name,
+        architecture=architecture,
+        hidden=blueprint.hidden,
+        vocab=blueprint.vocab,
+        max_context=blueprint.max_context,
+        layers=tuple(storing.layer(block, f"layers.{number}.") for number, block in enumerate(blueprint.blocks)),
+        tables=storing.parts(blueprint.tables, ""),
+        tied=blueprint.tied,
+        drafts=drafts,
+        towers=storing.parts(blueprint.towers, ""),
+        notes=(*blueprint.notes, *storage.notes),
+    )
