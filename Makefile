@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help prove test check fmt golden docs bench corpus fuzz clean
+.PHONY: help prove test check fmt golden docs validate bench corpus fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ golden: $(READY) ## write the golden files anew; read the diff before committing
 
 docs: $(READY) ## write the generated pages in docs/ anew
 	$(BIN)/python tools/write_docs.py
+
+validate: $(READY) ## score the planner against public measurements beside the clone; write docs/accuracy.md
+	$(BIN)/python tools/validate.py --docs
 
 bench: $(READY) ## measure start-up, review, readers and scheduling beside named peers
 	$(BIN)/python bench/startup.py
