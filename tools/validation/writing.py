@@ -174,7 +174,7 @@ def as_page(scores: Sequence[Scored | Failures], shapes: Table, vectors: Table) 
 
 
 def weaknesses(scores: Sequence[Scored | Failures]) -> list[str]:
-    """Every missed bar, family that is far off, set without a score and failure that was not foreseen, one line each."""
+    """One line per missed bar, family far off, set without a score and failure that was not foreseen."""
     lines = []
     for scored in scores:
         if isinstance(scored, Failures):
