@@ -1,0 +1,288 @@
+"""Memory of a training job per GPU and pipeline stage, for one layout or for arrays of them.
+
+A stage's peak = model states + what is gathered + activations in flight + the larger of logits and the layer at work +
+communication buffers, times reserved ÷ allocated, plus CUDA context and NCCL. Terms add up to the figure (math.fsum
+in their order); the job needs what its fullest stage needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from clusterwright.model.decoders import Decoder
+from clusterwright.physics.layouts import Layout
+from clusterwright.physics.training.activations import Kept, kept
+from clusterwright.physics.training.recipes import MEMORY, SHARDS_WEIGHTS, MemoryConstants, Recipe
+from clusterwright.physics.training.shares import (
+    Portion,
+    adapter_parameters,
+    expert_ranks,
+    stage_portions,
+)
+from clusterwright.physics.training.stages import in_flight, stage_counts
+from clusterwright.physics.training.states import states_of
+
+GIB: Final = 2.0**30
+#: Factors on the estimate between which measured peaks are expected (`tools/validation/training_memory.py`).
+BAND: Final = (0.88, 1.14)
+Terms = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StageMemory:
+    """GiB on every GPU of one pipeline stage; `terms` add up to `total_gib` exactly (math.fsum)."""
+
+    stage: int
+    layers: int
+    terms: tuple[tuple[str, float], ...]
+
+    @property
+    def total_gib(self) -> float:
+        """Sum of the terms."""
+        return math.fsum(value for _, value in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingMemory:
+    """Memory of a job.
+
+    Args:
+        stages: in order.
+        host_gib: states that the host holds per GPU.
+        band: factors on the peak between which measurements are expected.
+    """
+
+    stages: tuple[StageMemory, ...]
+    host_gib: float
+    band: tuple[float, float] = BAND
+
+    @property
+    def peak(self) -> StageMemory:
+        """The fullest stage."""
+        return max(self.stages, key=lambda stage: stage.total_gib)
+
+    def fits(self, gpu_gib: float) -> bool:
+        """Whether the fullest stage fits into what CUDA reports of a GPU."""
+        return self.peak.total_gib <= gpu_gib
+
+
+def training_memory(
+    decoder: Decoder, layout: Layout, recipe: Recipe, constants: MemoryConstants = MEMORY
+) -> TrainingMemory:
+    """Memory per stage of one layout.
+
+    Raises:
+        ValueError: if the layers do not divide as the recipe says, or the global batch is smaller than its ranks.
+    """
+    sizes = {name: float(getattr(layout, name)) for name in ("tp", "cp", "dp", "ep", "etp")}
+    stages = tuple(
+        StageMemory(stage, int(counts.sum()), tuple((k, float(v) / GIB) for k, v in terms.items()))
+        for stage, (counts, terms) in enumerate(_stages(decoder, layout.pp, layout.vp, sizes, recipe, constants))
+    )
+    return TrainingMemory(stages, host_bytes(decoder, layout, recipe) / GIB)
+
+
+def training_memory_arrays(
+    decoder: Decoder,
+    layouts: Mapping[str, np.ndarray[Any, Any]],
+    recipe: Recipe,
+    constants: MemoryConstants = MEMORY,
+    micro_batch: np.ndarray[Any, Any] | None = None,
+) -> np.ndarray[Any, Any]:
+    """GiB on the fullest GPU of every layout, the figure of `training_memory` for many at once.
+
+    Args:
+        layouts: (n,) integer arrays tp, pp, dp and, where not 1, cp, vp, ep, etp.
+        micro_batch: (n,) sequences per micro-batch, the recipe's where None.
+
+    Returns:
+        (n,) float64 GiB.
+    """
+    n = len(layouts["tp"])
+    full = {k: np.asarray(layouts.get(k, 1)) * np.ones(n) for k in ("tp", "pp", "dp", "cp", "vp", "ep", "etp")}
+    micro = np.full(n, float(recipe.micro_batch)) if micro_batch is None else np.asarray(micro_batch, float)
+    total = np.zeros(n)
+    shapes, group = np.unique(np.stack([full["pp"], full["vp"]]), axis=1, return_inverse=True)
+    for g, (pp, vp) in enumerate(shapes.T):
+        rows = np.flatnonzero(group == g)
+        sizes = {k: full[k][rows] for k in ("tp", "cp", "dp", "ep", "etp")}
+        for _, terms in _stages(decoder, int(pp), int(vp), sizes, recipe, constants, micro[rows]):
+            total[rows] = np.maximum(total[rows], sum(terms.values()) / GIB)
+    return total
+
+
+def host_bytes(decoder: Decoder, layout: Layout, recipe: Recipe) -> float:
+    """B of states that the host holds per GPU when they are offloaded."""
+    states = states_of(recipe)
+    if not states.host or recipe.adapter_rank is not None:
+        return 0.0
+    return decoder.parameters / layout.gpus * states.host
+
+
+def _stages(
+    decoder: Decoder,
+    pp: int,
+    vp: int,
+    sizes: Mapping[str, Any],
+    recipe: Recipe,
+    constants: MemoryConstants,
+    micro: Any = None,
+) -> list[tuple[np.ndarray[Any, Any], Terms]]:
+    """Terms in B of every stage; stages that hold the same layers and are neither first nor last differ in flight."""
+    counts = stage_counts(decoder, pp, vp, recipe.stage_layers)
+    job = _Job(decoder, pp, vp, sizes, recipe, constants, float(recipe.micro_batch) if micro is None else micro)
+    return [(counts[i], job.terms(counts, i)) for i in range(pp)]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One decoder under a recipe with pp and vp fixed; other sizes are numbers or arrays of equal length."""
+
+    decoder: Decoder
+    pp: int
+    vp: int
+    sizes: Mapping[str, Any]
+    recipe: Recipe
+    constants: MemoryConstants
+    micro: Any
+
+    def terms(self, counts: np.ndarray[Any, Any], stage: int) -> Terms:
+        held = stage_portions(self.decoder, counts, stage)
+        found = self._states(held, counts, stage)
+        found["gathered layers"] = self._gathered(held)
+        activations, work = self._activations(counts, stage)
+        logits = self._logits(stage)
+        found["activations"] = activations
+        found["layer at work"] = np.where(work >= logits, work, 0.0)
+        found["logits"] = np.where(logits > work, logits, 0.0)
+        found["communication buckets"] = self._buckets()
+        allocated = sum(found.values())
+        found["allocator reserve"] = allocated * (self.constants.reserved(self.recipe) - 1)
+        found["CUDA context and NCCL"] = self._context()
+        return found
+
+    def _states(self, held: list[tuple[float, Portion]], counts: np.ndarray[Any, Any], stage: int) -> Terms:
+        """Weights, gradients, optimizer of a stage; experts have fewer data-parallel ranks than the rest."""
+        tp, dense, experts = self.sizes["tp"], *self._parameters(held)
+        ranks = self.sizes["dp"] * self.sizes["cp"]
+        expert_copies = np.maximum(ranks * tp / self._expert_ranks(), 1.0)
+        states = states_of(self.recipe)
+        if self.recipe.adapter_rank is not None:
+            frozen = self.constants.frozen(self.recipe.base)
+            whole = self.recipe.sharding not in SHARDS_WEIGHTS
+            base = dense * frozen / (1 if whole else ranks) + experts * frozen / (1 if whole else expert_copies)
+            trained = self._adapters(counts, stage) / tp
+            return {
+                "weights": base + trained * states.weights.at(ranks),
+                "gradients": trained * states.gradients.at(ranks),
+                "optimizer": trained * states.optimizer.at(ranks),
+            }
+        return {
+            name: dense * part.at(ranks) + experts * part.at(expert_copies)
+            for name, part in (
+                ("weights", states.weights),
+                ("gradients", states.gradients),
+                ("optimizer", states.optimizer),
+            )
+        }
+
+    def _parameters(self, held: list[tuple[float, Portion]]) -> tuple[Any, Any]:
+        tp, ranks = self.sizes["tp"], self._expert_ranks()
+        return sum(n * p.dense_at(tp) for n, p in held), sum(n * p.experts_at(ranks) for n, p in held)
+
+    def _expert_ranks(self) -> Any:
+        return expert_ranks(self.sizes["tp"], self.sizes["ep"], self.sizes["etp"])
+
+    def _adapters(self, counts: np.ndarray[Any, Any], stage: int) -> float:
+        rank = self.recipe.adapter_rank or 0
+        return sum(
+            float(n) * adapter_parameters(layer, self.decoder.hidden, rank)
+            for n, (layer, _) in zip(counts[stage], self.decoder.groups, strict=True)
+        )
+
+    def _gathered(self, held: list[tuple[float, Portion]]) -> Any:
+        """The unit at work and the one prefetched with 16-bit weights, and the gradients of the unit at work (PyTorch
+        FSDP, arXiv:2304.11277, section 3.3); in a pipeline FSDP2 keeps weights and fp32 gradients of the whole stage.
+        """
+        frozen_base = self.recipe.adapter_rank is not None
+        if self.recipe.sharding not in SHARDS_WEIGHTS:
+            return self._largest(held) * 2.0 if frozen_base and self.recipe.base != "bf16" else 0.0
+        if self.pp > 1 and self.recipe.framework == "torchtitan":
+            dense, experts = self._parameters(held)
+            return (dense + experts) * (2.0 if frozen_base else 6.0)
+        return self._largest(held) * (4.0 if frozen_base else 6.0)
+
+    def _largest(self, held: list[tuple[float, Portion]]) -> Any:
+        """Parameters of the largest unit: a layer, the embedding or the head."""
+        tp, ranks = self.sizes["tp"], self._expert_ranks()
+        units = [p.dense_at(tp) + p.experts_at(ranks) for _, p in held]
+        largest = units[0]
+        for unit in units[1:]:
+            largest = np.maximum(largest, unit)
+        return largest
+
+    def _activations(self, counts: np.ndarray[Any, Any], stage: int) -> tuple[Any, Any]:
+        """(kept by all micro-batches in flight, held by the layer at work in the backward pass) in B."""
+        recipe, tokens = self.recipe, self._tokens()
+        covered = self._covered(counts[stage])
+        alive = in_flight(stage, self.pp, self.vp, self._micro_batches())
+        kept_b: Any = 0.0
+        work: Any = 0.0
+        for share, n, (layer, _) in zip(covered, counts[stage], self.decoder.groups, strict=True):
+            if not n:
+                continue
+            part = kept(layer, self.decoder.hidden, recipe)
+            whole = self._at(part)
+            entry = part.entry_at(self.sizes["tp"], recipe)
+            kept_b = kept_b + n * (share * entry + (1 - share) * whole)
+            again = self._at(kept(layer, self.decoder.hidden, recipe, everything=True))
+            repeated = again - entry if share or recipe.framework == "torchtitan" else again - whole
+            if recipe.recompute == "none":
+                repeated = 0.0
+            work = np.maximum(work, repeated + part.gradients / self.sizes["tp"])
+        return kept_b * tokens * alive, work * tokens
+
+    def _at(self, part: Kept) -> Any:
+        return part.at(self.sizes["tp"], self.sizes["etp"], self.recipe, self.recipe.sequence)
+
+    def _covered(self, counts: np.ndarray[Any, Any]) -> list[float]:
+        """Share of a stage's layers under full recomputation."""
+        if self.recipe.recompute != "full":
+            return [0.0] * len(counts)
+        wanted = self.recipe.recompute_layers
+        total = float(counts.sum())
+        share = 1.0 if wanted is None or not total else min(1.0, wanted / total)
+        return [share] * len(counts)
+
+    def _tokens(self) -> Any:
+        return self.micro * self.recipe.sequence / self.sizes["cp"]
+
+    def _micro_batches(self) -> Any:
+        return np.maximum(self.recipe.global_batch / (self.sizes["dp"] * self.micro), 1.0)
+
+    def _logits(self, stage: int) -> Any:
+        if stage != self.pp - 1:
+            return 0.0
+        vocabulary, tokens = self.decoder.vocab / self.sizes["tp"], self._tokens()
+        if self.recipe.logits == "chunked":
+            chunks = math.ceil(self.decoder.vocab / self.decoder.hidden)
+            return self.constants.unfused * tokens * vocabulary / chunks
+        each = self.constants.fused if self.recipe.logits == "fused" else self.constants.unfused
+        return each * tokens * vocabulary
+
+    def _buckets(self) -> Any:
+        """DeepSpeed's flat buffers for reducing and gathering, 16 bit; doubled over and over where they overlap."""
+        if self.recipe.framework not in ("deepspeed", "megatron-deepspeed") or self.recipe.sharding == "ddp":
+            return 0.0
+        copies = self.constants.bucket_copies if self.recipe.framework == "deepspeed" else 1.0
+        return 2 * self.constants.bucket_elements * 2.0 * copies
+
+    def _context(self) -> Any:
+        s = self.sizes
+        groups = 1.0 + (s["tp"] > 1) + (s["dp"] * s["cp"] > 1) + (s["cp"] > 1) + (s["ep"] > 1) + 2.0 * (self.pp > 1)
+        return (self.constants.context_gib + self.constants.communicator_gib * groups) * GIB

@@ -1,0 +1,121 @@
+"""Parameters of a decoder on one GPU, by pipeline stage and by the ranks that divide their states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clusterwright.model.decoders import (
+    Attention,
+    CompressedAttention,
+    Decoder,
+    Experts,
+    LatentAttention,
+    Layer,
+    Mlp,
+    Part,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Parameters by how they divide: over tensor ranks, not at all, over KV heads, over expert ranks."""
+
+    tp: float = 0.0
+    copied: float = 0.0
+    kv: tuple[tuple[int, float], ...] = ()
+    experts: float = 0.0
+    largest_expert: float = 0.0
+
+    def dense_at(self, tp: Any) -> Any:
+        """Parameters outside experts on one tensor rank (a number or an array)."""
+        heads = sum((count * -(-copies // np.minimum(tp, copies)) / copies for copies, count in self.kv), 0.0)
+        return self.tp / tp + self.copied + heads
+
+    def experts_at(self, ranks: Any) -> Any:
+        """Parameters of experts on one of `ranks` expert ranks."""
+        return self.experts / ranks
+
+
+def portion(parts: tuple[Part, ...]) -> Portion:
+    """Parts added up by their split."""
+    kv: dict[int, float] = {}
+    total = {"tp": 0.0, "none": 0.0, "experts": 0.0}
+    for part in parts:
+        if part.split == "kv":
+            kv[part.copies] = kv.get(part.copies, 0.0) + part.parameters
+        else:
+            total[part.split] += part.parameters
+    single = max((p.parameters / p.copies for p in parts if p.split == "experts"), default=0.0)
+    return Portion(total["tp"], total["none"], tuple(sorted(kv.items())), total["experts"], single)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a decoder has outside its layers: on the first stage, on the last; the tied copy only of a pipeline."""
+
+    first: Portion
+    last: Portion
+    tied: Portion
+
+
+def tables(decoder: Decoder) -> Tables:
+    """Embedding and towers go first, head and norm last; a tied embedding is held by both."""
+    first = tuple(p for p in decoder.tables if p.role not in ("head", "norm")) + decoder.towers
+    last = tuple(p for p in decoder.tables if p.role in ("head", "norm"))
+    tied = tuple(p for p in decoder.tables if p.role == "embedding") if decoder.tied else ()
+    return Tables(portion(first), portion(last), portion(tied))
+
+
+def stage_portions(decoder: Decoder, counts: np.ndarray[Any, Any], stage: int) -> list[tuple[float, Portion]]:
+    """(how often, portion) of everything on a stage."""
+    pp = len(counts)
+    outside = tables(decoder)
+    held = [(float(n), portion(layer.parts)) for n, (layer, _) in zip(counts[stage], decoder.groups, strict=True) if n]
+    if stage == 0:
+        held.append((1.0, outside.first))
+    if stage == pp - 1:
+        held.append((1.0, outside.last))
+        if pp > 1 and decoder.tied:
+            held.append((1.0, outside.tied))
+    return held
+
+
+def expert_ranks(tp: Any, ep: Any, etp: Any) -> Any:
+    """Ranks that divide a layer's experts: expert ranks, else tensor ranks."""
+    return np.where(ep * etp > 1, ep * etp, tp)
+
+
+def adapter_parameters(layer: Layer, hidden: int, rank: int) -> int:
+    """Parameters of LoRA adapters on the linear layers of attention and of dense or shared feed-forward blocks.
+
+    Source: LoRA, arXiv:2106.09685, section 4.1: rank · (inputs + outputs) per matrix.
+    """
+    return rank * sum(width for width in _ends(layer, hidden))
+
+
+def _ends(layer: Layer, hidden: int) -> list[int]:
+    mixer, feed = layer.mixer, layer.feed
+    ends: list[int] = []
+    if isinstance(mixer, Attention):
+        value = mixer.value_dim or mixer.key_dim
+        ends += [hidden + mixer.heads * mixer.key_dim, hidden + mixer.kv_heads * mixer.key_dim]
+        ends += [hidden + mixer.kv_heads * mixer.value_dim] if mixer.value_dim else []
+        ends += [mixer.heads * value + hidden]
+    elif isinstance(mixer, LatentAttention):
+        query = mixer.heads * (mixer.nope_dim + mixer.rope_dim)
+        ends += [hidden + mixer.q_rank, mixer.q_rank + query] if mixer.q_rank else [hidden + query]
+        ends += [hidden + mixer.kv_rank + mixer.rope_dim]
+        ends += [
+            mixer.kv_rank + mixer.heads * (mixer.nope_dim + mixer.value_dim),
+            mixer.heads * mixer.value_dim + hidden,
+        ]
+    elif isinstance(mixer, CompressedAttention):
+        ends += [hidden + mixer.heads * mixer.head_dim, hidden + mixer.head_dim, mixer.heads * mixer.head_dim + hidden]
+    if isinstance(feed, Mlp):
+        ends += [hidden + feed.width] * feed.matrices
+    elif isinstance(feed, Experts) and feed.shared_width:
+        ends += [hidden + feed.shared_width] * feed.matrices
+    return ends

@@ -1,0 +1,180 @@
+"""Training memory against public runs: memory.jsonl's training rows.
+
+Nothing is fitted on these rows. State sizes are the frameworks' documented ones, activations are counted, the reserve
+is that of published Megatron runs, buckets those of DeepSpeed's documentation. The 96 Megatron-DeepSpeed rows are one
+cluster (one team, one machine, one month): they are scored whole, and nothing of them went into the model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tools.validation.scoring import Failures, Row, Scored
+
+from clusterwright.model.decoders import Attention, Decoder, Layer, Mlp, Part
+from clusterwright.physics.layouts import Layout
+from clusterwright.physics.training.memory import GIB, TrainingMemory, training_memory
+from clusterwright.physics.training.recipes import Recipe
+
+#: Runs that stopped for lack of memory, fixed before any estimate was made: all of the set.
+OUT_OF_MEMORY: Final = ("tr147", "tr154", "tr155", "tr167", "tr168", "tr182")
+#: nvidia-smi total of an A100 80 GB as PyTorch sees it, GiB.
+USABLE: Final = {"A100 80GB": 79.2}
+
+
+def score(cases: Path) -> Scored:
+    """Peak memory of the runs that ran."""
+    rows = []
+    for case in _cases(cases):
+        if case["outcome"] != "ok":
+            continue
+        measured = float(case["measured"]["peak_memory"])
+        predicted = _predicted(case)
+        inside = abs(predicted - measured) <= max(3.0, 0.10 * measured)
+        rows.append(
+            Row(case["id"], case["engine"], predicted, measured, inside, case["model"].split()[0], case["note"])
+        )
+    return Scored(
+        "training memory",
+        "within max(3 GiB, 10 %)",
+        "nothing fitted on any of these rows; 96 of them are one cluster",
+        tuple(rows),
+        notes=("layer counts that the table leaves out follow from its model sizes; heads from the nearest run",),
+        unit="GiB",
+    )
+
+
+def failures(cases: Path) -> Failures:
+    """Runs out of memory that the estimate foresees, and runs that ran and are predicted to fit."""
+    foreseen, missed, fits, ran = [], [], 0, 0
+    for case in _cases(cases):
+        if case["gpu"] not in USABLE:
+            continue
+        total, usable = _predicted(case), USABLE[case["gpu"]]
+        if case["outcome"] == "ok":
+            ran, fits = ran + 1, fits + (total <= usable)
+        elif total > usable:
+            foreseen.append(case["id"])
+        else:
+            missed.append((case["id"], f"estimate {total:.1f} of {usable} GiB"))
+    return Failures("training out of memory", tuple(foreseen), tuple(missed), fits, ran)
+
+
+def _cases(cases: Path) -> Iterator[dict[str, Any]]:
+    with (cases / "memory.jsonl").open() as lines:
+        yield from (case for case in map(json.loads, lines) if case["kind"] == "training")
+
+
+def _predicted(case: Mapping[str, Any]) -> float:
+    """What the row's tool shows: nvidia-smi counts CUDA's context, PyTorch's reserved memory does not."""
+    estimate = estimate_case(case)
+    peak = estimate.peak.total_gib
+    if "max_memory_reserved" in case["unit"]:
+        return peak - dict(estimate.peak.terms)["CUDA context and NCCL"]
+    return peak
+
+
+def estimate_case(case: Mapping[str, Any]) -> TrainingMemory:
+    """The estimate of one row."""
+    parallel = case["parallel"]
+    layout = Layout(tp=parallel.get("tp", 1), pp=parallel.get("pp", 1), dp=parallel["dp"])
+    return training_memory(_decoder(case), layout, _recipe(case))
+
+
+def _recipe(case: Mapping[str, Any]) -> Recipe:
+    shared: dict[str, Any] = {
+        "sequence": case["seq_len"],
+        "micro_batch": case["local_batch"],
+        "global_batch": case["global_batch"],
+    }
+    if case["engine"] == "megatron-deepspeed":
+        fp32 = "fp32 gradient accumulation" in case["param_dtype"]
+        return Recipe(
+            framework="megatron-deepspeed",
+            sharding="zero1" if case["parallel"]["zero"] else "ddp",
+            precision="fp16",
+            gradient_accumulation_bytes=4.0 if fp32 else None,
+            recompute="full",
+            sequence_parallel=False,
+            flash=False,
+            dropout=True,
+            **shared,
+        )
+    if case["engine"].startswith("deepspeed"):
+        return Recipe(
+            framework="deepspeed",
+            sharding="zero3",
+            recompute="full",
+            logits="chunked",
+            in_place="Liger" in case["techniques"],
+            offload="optimizer",
+            **shared,
+        )
+    fp8 = "FP8" in case["model"]
+    return Recipe(
+        precision="fp8" if fp8 else "bf16",
+        fp8_weights=fp8,
+        recompute="selective",
+        logits="fused",
+        expandable=True,
+        master_bytes=4.0 if fp8 else 2.0,
+        moment_bytes=2.0,
+        **shared,
+    )
+
+
+def _decoder(case: Mapping[str, Any]) -> Decoder:
+    shape = case["shape"]
+    if shape is None:
+        return llama("Qwen3-14B", 40, 5120, 40, 8, 128, 17408, 151936)
+    if shape["kv_heads"] == 8:
+        return llama(case["model"], 32, 4096, 32, 8, 128, 14336, 128256)
+    hidden = shape["hidden"]
+    layers = shape["layers"] or _layers_of_size(case["model"], hidden, case["parallel"]["pp"])
+    heads = shape["heads"] or 96
+    return gpt(case["model"], layers, hidden, heads, 250880)
+
+
+def _layers_of_size(model: str, hidden: int, pp: int) -> int:
+    """Layers of a model known by its size, "194B", which fill pp stages evenly: 12·h² parameters each."""
+    found = re.search(r"(\d+)B", model)
+    size = float(found[1]) * 1e9 if found else 200e9
+    return round(size / (12 * hidden**2) / pp) * pp
+
+
+def gpt(name: str, layers: int, hidden: int, heads: int, vocab: int) -> Decoder:
+    """A GPT-2 shaped decoder with tied embedding."""
+    width, key = 4 * hidden, hidden / heads
+    parts = (
+        Part("attention", 4 * hidden * hidden + 3 * hidden, 4 * hidden * hidden, "tp"),
+        Part("mlp", 2 * hidden * width + width, 2 * hidden * width, "tp"),
+        Part("norm", 6 * hidden, 6 * hidden, "none"),
+    )
+    layer = Layer(Attention(heads, heads, round(key), round(key)), Mlp(width, 2), parts)
+    table = (Part("embedding", vocab * hidden, 0, "tp"), Part("norm", 2 * hidden, 2 * hidden, "none"))
+    return Decoder(name, "GPT", hidden, vocab, 2048, (layer,) * layers, table, tied=True)
+
+
+def llama(name: str, layers: int, hidden: int, heads: int, kv_heads: int, key: int, width: int, vocab: int) -> Decoder:
+    """A Llama shaped decoder with its own head."""
+    query, cached = hidden * heads * key, 2 * hidden * kv_heads * key
+    parts = (
+        Part("attention", 2 * query, 2 * query, "tp"),
+        Part("attention", cached, cached, "kv", copies=kv_heads),
+        Part("mlp", 3 * hidden * width, 3 * hidden * width, "tp"),
+        Part("norm", 2 * hidden, 2 * hidden, "none"),
+    )
+    layer = Layer(Attention(heads, kv_heads, key, key), Mlp(width), parts)
+    table = (
+        Part("embedding", vocab * hidden, 0, "tp"),
+        Part("head", vocab * hidden, vocab * hidden, "tp"),
+        Part("norm", hidden, hidden, "none"),
+    )
+    return Decoder(name, "LlamaForCausalLM", hidden, vocab, 131072, (layer,) * layers, table, tied=False)
+
+
+__all__ = ["GIB", "OUT_OF_MEMORY", "estimate_case", "failures", "gpt", "llama", "score"]
