@@ -1,69 +1,51 @@
-"""Time of collectives: a three-term fit per GPU product, and the hierarchical all-reduce over nodes.
+"""Time of a collective inside one scale-up domain, and its bus bandwidth.
 
-t(µs) = α + S·f/(B·10³) + c·√S with S in bytes, f = 2(n−1)/n and B in GB/s. The terms were fitted to all-reduce
-latencies of nccl-tests runs on one node (or one 4-GPU tray) as shipped in the aiconfigurator-core package
-(Apache-2.0). α is that of the fitted rank count; with fewer ranks it is an upper estimate.
+t(µs) = α + S·f/(B·10³) + c·√S: a latency, the bytes at a bus bandwidth, and a term between both for the messages in
+the middle, where NCCL changes protocol. S is the buffer as nccl-tests counts it (of all-gather and reduce-scatter the
+whole, of all-to-all what one rank sends), f the bus factor, B in GB/s.
+
+Source: bus factors as in nccl-tests doc/PERFORMANCE.md. The terms by system are in `collective_fits`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+
+from clusterwright.physics.ceilings import Collective
 
 
 @dataclass(frozen=True, slots=True)
-class CollectiveFit:
-    """Terms of the fit: α in µs, B in GB/s bus bandwidth, c in µs per √byte, ranks they were fitted on."""
+class CollectiveTerms:
+    """Terms of one operation over one number of ranks: α in µs, B in GB/s of bus bandwidth, c in µs per √byte."""
 
     latency_us: float
     bandwidth_gbytes_s: float
     root_us: float
-    ranks: int
 
 
-#: All-reduce inside one NVLink domain by catalogue name of the GPU.
-ALL_REDUCE: Final[dict[str, CollectiveFit]] = {
-    "h100-sxm-80": CollectiveFit(15.3, 517, 0.0103, 8),
-    "h200-sxm-141": CollectiveFit(15.8, 546, 0.0108, 8),
-    "a100-sxm-80": CollectiveFit(20.9, 240, 0.0126, 8),
-    "a100-sxm-40": CollectiveFit(20.9, 240, 0.0126, 8),
-    "b200-sxm-180": CollectiveFit(25.1, 865, 0.0096, 8),
-    "gb200-186": CollectiveFit(15.8, 713, 0.0051, 4),
-}
-FIT_SOURCE: Final = "fit to nccl-tests all-reduce latencies shipped in aiconfigurator-core (Apache-2.0), 2026"
+def bus_factor(operation: Collective, ranks: float) -> float:
+    """Bytes that cross a rank's link per byte of the buffer: 2(n−1)/n for all-reduce, else (n−1)/n."""
+    return (2 if operation == "all-reduce" else 1) * (ranks - 1) / ranks
+
+
+def collective_us(operation: Collective, size_bytes: float, ranks: float, terms: CollectiveTerms) -> float:
+    """µs of one collective of `size_bytes` over `ranks` GPUs of one domain; 0 for one rank."""
+    if ranks <= 1:
+        return 0.0
+    moved = size_bytes * bus_factor(operation, ranks) / (terms.bandwidth_gbytes_s * 1e3)
+    return terms.latency_us + moved + terms.root_us * math.sqrt(size_bytes)
 
 
 def all_reduce_us(
     size_bytes: float, ranks: float, latency_us: float, bandwidth_gbytes_s: float, root_us: float
 ) -> float:
-    """µs of an all-reduce of `size_bytes` over `ranks` GPUs of one NVLink domain; 0 for one rank."""
-    if ranks <= 1:
-        return 0.0
-    factor = 2 * (ranks - 1) / ranks
-    return latency_us + size_bytes * factor / (bandwidth_gbytes_s * 1e3) + root_us * math.sqrt(size_bytes)
+    """µs of an all-reduce of `size_bytes` over `ranks` GPUs of one domain; 0 for one rank."""
+    return collective_us("all-reduce", size_bytes, ranks, CollectiveTerms(latency_us, bandwidth_gbytes_s, root_us))
 
 
-def bus_bandwidth_gbytes_s(size_bytes: float, time_us: float, ranks: float) -> float:
-    """Bus bandwidth of an all-reduce as nccl-tests defines it: size ÷ time × 2(n−1)/n."""
-    return size_bytes / (time_us * 1e3) * 2 * (ranks - 1) / ranks
-
-
-def hierarchical_all_reduce_us(
-    size_bytes: float,
-    gpus_per_node: float,
-    nodes: float,
-    inside_gbytes_s: float,
-    nic_gbytes_s: float,
-    latency_us: float,
+def bus_bandwidth_gbytes_s(
+    size_bytes: float, time_us: float, ranks: float, operation: Collective = "all-reduce"
 ) -> float:
-    """µs of reduce-scatter and all-gather inside each node around an all-reduce between nodes over every NIC.
-
-    Args:
-        inside_gbytes_s: bus bandwidth inside a node.
-        nic_gbytes_s: achieved rate of the NIC of one GPU.
-        latency_us: of all steps together.
-    """
-    inside = size_bytes * 2 * (gpus_per_node - 1) / gpus_per_node / (inside_gbytes_s * 1e3)
-    between = size_bytes / gpus_per_node * 2 * (nodes - 1) / nodes / (nic_gbytes_s * 1e3)
-    return inside + between + latency_us
+    """Bus bandwidth as nccl-tests defines it: size ÷ time × bus factor."""
+    return size_bytes / (time_us * 1e3) * bus_factor(operation, ranks)

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.hardware import Gpu
 from clusterwright.physics.ceilings import COLLECTIVES, Collective, busbw_bound, busbw_bound_inside, busbw_reference
-from clusterwright.physics.collectives import ALL_REDUCE, FIT_SOURCE
+from clusterwright.physics.collective_fits import FIT_SOURCE, find_terms, most_ranks
+from clusterwright.physics.collectives import CollectiveTerms, bus_bandwidth_gbytes_s, collective_us
+from clusterwright.physics.hierarchies import ALL_TO_ALL_SHARE, RING_SHARE, Fabric, over_nodes_us
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.results import CollectivePlan, NetworkPlan, Unplanned
 from clusterwright.plan.sites import Site, networks_with
 
+#: Message whose bus bandwidth is expected: long enough for the links, short enough to be sent.
+_MESSAGE: Final = 2.0**30
+#: Factors within which 88 of 100 measured latencies inside a node lie, and 14 of 16 published results between nodes.
+_BAND: Final = (0.84, 1.16)
+_SHARES: Final = "published nccl-tests results over 2 to 8 nodes (physics/published.py), chosen 2026-11-30"
 #: NVLink generation from which NVSwitch adds up in the network (NVLS): NVSwitch 3, Hopper.
 _NVLS_GENERATION = 4
 
@@ -56,18 +64,43 @@ def _inside(sheet: Sheet, site: Site, gpu: Gpu) -> tuple[list[CollectivePlan], F
             _bound_inside(operation, ranks, reduces),
             link,
         )
-        reference = _reference_inside(sheet, f"{prefix}.reference", operation, gpu, link)
-        plans.append(CollectivePlan(site.name, operation, nodes, bound, reference))
+        reference = _reference_inside(sheet, f"{prefix}.reference", operation, gpu, ranks, link)
+        expected = _expected_inside(sheet, f"{prefix}.expected", operation, gpu, ranks)
+        plans.append(CollectivePlan(site.name, operation, nodes, bound, reference, expected))
     return plans, link
 
 
-def _reference_inside(sheet: Sheet, name: str, operation: Collective, gpu: Gpu, link: Figure) -> Figure:
+def _reference_inside(sheet: Sheet, name: str, operation: Collective, gpu: Gpu, ranks: int, link: Figure) -> Figure:
     """All-reduce: what long messages were measured to reach; else the link."""
-    fit = ALL_REDUCE.get(gpu.name)
-    if operation != "all-reduce" or fit is None:
+    if operation != "all-reduce" or ranks > most_ranks(gpu.name):
         return sheet.derive(name, "GB/s", "flat ring inside the domain: the link", lambda r: r, link)
-    measured = sheet.constant(f"all_reduce.{gpu.name}.bandwidth", fit.bandwidth_gbytes_s, "GB/s", FIT_SOURCE)
+    measured = _terms(sheet, operation, gpu, ranks)[1]
     return sheet.derive(name, "GB/s", "bus bandwidth that measured all-reduces tend to", lambda r: r, measured)
+
+
+def _terms(sheet: Sheet, operation: Collective, gpu: Gpu, ranks: int) -> tuple[Figure, Figure, Figure]:
+    """Latency, bandwidth and root of a GPU that was measured."""
+    found = find_terms(gpu.name, operation, ranks)
+    assert found is not None
+    name, source = f"{operation.replace('-', '_')}.{gpu.name}.{ranks}_gpus", f"{FIT_SOURCE}, {ranks} GPUs"
+    return (
+        sheet.constant(f"{name}.latency", found.latency_us, "µs", source),
+        sheet.constant(f"{name}.bandwidth", found.bandwidth_gbytes_s, "GB/s", source),
+        sheet.constant(f"{name}.root", found.root_us, "µs/√B", source),
+    )
+
+
+def _expected_inside(sheet: Sheet, name: str, operation: Collective, gpu: Gpu, ranks: int) -> Figure | None:
+    """Bus bandwidth of 1 GiB over the GPUs of a domain, None where nobody measured as many."""
+    if ranks > most_ranks(gpu.name):
+        return None
+
+    def busbw(latency: float, bandwidth: float, root: float) -> float:
+        time = collective_us(operation, _MESSAGE, ranks, CollectiveTerms(latency, bandwidth, root))
+        return bus_bandwidth_gbytes_s(_MESSAGE, time, ranks, operation)
+
+    formula = "1 GiB ÷ (latency + bytes ÷ bandwidth + root·√bytes), as bus bandwidth"
+    return sheet.derive(name, "GB/s", formula, busbw, *_terms(sheet, operation, gpu, ranks), band=_BAND)
 
 
 def _bound_inside(operation: Collective, ranks: int, reduces: bool) -> Callable[[float], float]:
@@ -176,9 +209,33 @@ def _across(sheet: Sheet, site: Site, link: Figure | None) -> list[CollectivePla
                 lambda r, inside=math.inf: busbw_reference(domain, domains, r, inside),
                 *inputs,
             )
-        plans.append(CollectivePlan(site.name, operation, nodes, bound, reference))
+        expected = _expected_across(sheet, site, f"{prefix}.expected", operation, domain, domains, through)
+        plans.append(CollectivePlan(site.name, operation, nodes, bound, reference, expected))
     _limit(sheet, site)
     return plans
+
+
+def _expected_across(
+    sheet: Sheet, site: Site, name: str, operation: Collective, domain: int, domains: int, through: Figure
+) -> Figure | None:
+    """Bus bandwidth of 1 GiB over all GPUs of a pool, None where nobody measured the inside of its domains."""
+    gpu = site.gpu
+    if gpu is None or not 1 < domain <= most_ranks(gpu.name):
+        return None
+    lifted = any(n.in_network_reduction for n in networks_with(sheet, "compute", site.name).values())
+    inside = _terms(sheet, operation, gpu, domain)
+    shares = (
+        sheet.constant("ring_share", RING_SHARE, "share", f"of the NICs' rate in rings, {_SHARES}"),
+        sheet.constant("all_to_all_share", ALL_TO_ALL_SHARE, "share", f"of the NICs' rate, {_SHARES}"),
+    )
+
+    def busbw(rate: float, ring: float, pairs: float, latency: float, bandwidth: float, root: float) -> float:
+        fabric = Fabric(domain, domains, rate, in_network=lifted, ring_share=ring, all_to_all_share=pairs)
+        time = over_nodes_us(operation, _MESSAGE, fabric, CollectiveTerms(latency, bandwidth, root)).time_us
+        return bus_bandwidth_gbytes_s(_MESSAGE, time, domain * domains, operation)
+
+    formula = "1 GiB: slower of what domains and network move, + latency (physics/hierarchies.py), as bus bandwidth"
+    return sheet.derive(name, "GB/s", formula, busbw, through, *shares, *inside, band=_BAND)
 
 
 def _bound_across(operation: Collective, domain: int, domains: int, lifted: bool) -> Callable[[float], float]:

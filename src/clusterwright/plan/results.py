@@ -401,6 +401,7 @@ class CollectivePlan:
     Args:
         bound: GB/s busbw that nothing on this transport can exceed.
         reference: GB/s busbw of a flat ring: more means look again, far less means look for the cause.
+        expected: GB/s busbw of a message of 1 GiB; None where nobody measured the inside of such a domain.
     """
 
     pool: str
@@ -408,6 +409,7 @@ class CollectivePlan:
     nodes: int
     bound: Figure
     reference: Figure
+    expected: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from clusterwright.lib.figures import Figure
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.hardware import Gpu
 from clusterwright.model.workloads import Serve, Target, Workload
-from clusterwright.physics.collectives import ALL_REDUCE, FIT_SOURCE
+from clusterwright.physics.collective_fits import FIT_SOURCE, find_terms
 from clusterwright.physics.latencies import (
     BAND,
     BANDWIDTH_SHARE,
@@ -100,8 +100,7 @@ def read_load(
         return sheet.miss(subject, "the speed of pipelined or context-parallel inference is not modelled")
     if memory.kv_tokens is None or memory.kv_bytes_per_token is None or not memory.fits:
         return Unplanned(subject, "the replica does not fit its GPUs")
-    fit = ALL_REDUCE.get(gpu.name)
-    if layout.tp > 1 and fit is None:
+    if layout.tp > 1 and find_terms(gpu.name, "all-reduce", layout.tp) is None:
         return sheet.miss(subject, f"no measured all-reduce of {gpu.name}; tensor parallelism over it is not timed")
     peak = compute_rate(gpu, serve.precision)
     if peak is None:
@@ -126,7 +125,7 @@ def read_load(
         sheet.published(gpu, f"dense_{peak[0]}", peak[1], "TFLOP/s"),
         _matmul_share(sheet, gpu),
         sheet.assumed("roofline.prefill_share", PREFILL_SHARE, "share", "of peak in prefill; uncalibrated"),
-        *_reduce(sheet, gpu),
+        *_reduce(sheet, gpu, layout.tp),
         mean_in,
         mean_out,
         late,
@@ -179,14 +178,15 @@ def _matmul_share(sheet: Sheet, gpu: Gpu) -> Figure:
     )
 
 
-def _reduce(sheet: Sheet, gpu: Gpu) -> tuple[Figure, Figure, Figure]:
-    fit = ALL_REDUCE.get(gpu.name)
+def _reduce(sheet: Sheet, gpu: Gpu, ranks: int) -> tuple[Figure, Figure, Figure]:
+    fit = find_terms(gpu.name, "all-reduce", ranks) if ranks > 1 else None
     terms = (fit.latency_us, fit.bandwidth_gbytes_s, fit.root_us) if fit else (0.0, 1.0, 0.0)
-    source = FIT_SOURCE if fit else "not used: one GPU reduces nothing"
+    source = f"{FIT_SOURCE}, {ranks} GPUs" if fit else "not used: one GPU reduces nothing"
+    name = f"all_reduce.{gpu.name}.{ranks}_gpus"
     return (
-        sheet.constant(f"all_reduce.{gpu.name}.latency", terms[0], "µs", source),
-        sheet.constant(f"all_reduce.{gpu.name}.bandwidth", terms[1], "GB/s", source),
-        sheet.constant(f"all_reduce.{gpu.name}.root", terms[2], "µs/√B", source),
+        sheet.constant(f"{name}.latency", terms[0], "µs", source),
+        sheet.constant(f"{name}.bandwidth", terms[1], "GB/s", source),
+        sheet.constant(f"{name}.root", terms[2], "µs/√B", source),
     )
 
 

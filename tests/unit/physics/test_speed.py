@@ -4,12 +4,6 @@ import pytest
 
 from builders.models import LLAMA_8B
 from clusterwright.physics.ceilings import COLLECTIVES, busbw_bound, busbw_bound_inside, busbw_reference
-from clusterwright.physics.collectives import (
-    ALL_REDUCE,
-    all_reduce_us,
-    bus_bandwidth_gbytes_s,
-    hierarchical_all_reduce_us,
-)
 from clusterwright.physics.latencies import (
     decode_flops,
     decode_step_s,
@@ -23,25 +17,6 @@ from clusterwright.physics.latencies import (
 )
 from clusterwright.physics.parameters import count_parameters
 from clusterwright.physics.training_speed import MFU, bubble_share, flops_per_token, tokens_per_s
-
-H100 = ALL_REDUCE["h100-sxm-80"]
-
-
-def test_all_reduce_of_a_gibibyte_on_eight_h100():
-    time_us = all_reduce_us(2**30, 8, H100.latency_us, H100.bandwidth_gbytes_s, H100.root_us)
-    assert time_us == pytest.approx(3987.333015087041, rel=1e-12)
-    assert bus_bandwidth_gbytes_s(2**30, time_us, 8) == pytest.approx(471.2543910654479, rel=1e-12)
-
-
-def test_one_rank_reduces_nothing():
-    assert all_reduce_us(2**30, 1, 15, 500, 0.01) == 0
-
-
-def test_hierarchical_all_reduce_over_sixteen_nodes():
-    """360 GB/s inside a node, 45 GB/s per NIC, 164 µs of steps."""
-    got = hierarchical_all_reduce_us(2**30, 8, 16, 360, 45, 164)
-    assert got == pytest.approx(10975.983644444445, rel=1e-12)
-
 
 #: Published bus bandwidth (GB/s): operation, GPUs per domain, domains, NIC GB/s per GPU, value.
 PUBLISHED = [

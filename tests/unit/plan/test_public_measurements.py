@@ -13,7 +13,7 @@ import pytest
 
 from builders.models import LLAMA_8B, LLAMA_70B, QWEN3_235B, language_model
 from clusterwright.physics.caches import kv_bytes_per_token
-from clusterwright.physics.collectives import ALL_REDUCE, all_reduce_us
+from clusterwright.physics.collective_fits import find_terms
 from clusterwright.physics.latencies import BAND, BANDWIDTH_SHARE, MATMUL_SHARE, PREFILL_SHARE
 from clusterwright.physics.parameters import count_parameters
 from clusterwright.physics.weights import BYTES, weight_bytes_per_gpu
@@ -105,7 +105,7 @@ def replica_of(row):
     tp, dp = int(row["tp_size"] or 1), int(row["attention_dp_size"] or 1)
     counts, bytes_ = count_parameters(model), BYTES[form]
     dense = (counts.attention + counts.mlp) * bytes_ / tp + counts.head * 2 / tp
-    gpus, fit = tp * dp, ALL_REDUCE[system[0]]
+    gpus, fit = tp * dp, find_terms(system[0], "all-reduce", max(tp, 2))
     peak = {"bf16": system[2], "fp8": system[3], "nvfp4": system[4]}[form]
     moe = model.moe
     shape = ReplicaShape(
@@ -148,28 +148,6 @@ def test_decode_steps_lie_in_the_band_that_is_printed():
             if replica is not None:
                 ratios.append(float(row["silicon_tpot_ms"]) / 1e3 / replica.step_s(float(row["batch_size"])))
     assert len(ratios) == 923
-    assert statistics.mean(abs(1 / r - 1) for r in ratios) == pytest.approx(0.42, abs=0.01)
+    assert statistics.mean(abs(1 / r - 1) for r in ratios) == pytest.approx(0.367, abs=0.01)
     assert sum(BAND[0] <= r <= BAND[1] for r in ratios) / len(ratios) >= 0.80
     assert sum(r <= 1 for r in ratios) / len(ratios) >= 0.90  # the estimate is nearly always too slow
-
-
-@pytest.mark.parametrize(
-    ("name", "gpu"),
-    [
-        ("h100_sxm_nccl_2.29.2", "h100-sxm-80"),
-        ("h200_sxm_nccl_2.29.2", "h200-sxm-141"),
-        ("a100_sxm_nccl_2.27.3", "a100-sxm-80"),
-        ("b200_sxm_nccl_2.29.2", "b200-sxm-180"),
-        ("gb200_nccl_2.29.2", "gb200-186"),
-    ],
-)
-def test_the_all_reduce_fits_explain_what_they_were_fitted_to(name, gpu):
-    fit, errors = ALL_REDUCE[gpu], []
-    with (CASES / "nccl" / f"{name}.csv").open() as lines:
-        for row in csv.DictReader(lines):
-            if row["op_name"] != "all_reduce" or int(row["num_gpus"]) != fit.ranks or row["nccl_dtype"] != "half":
-                continue
-            size = 2 * float(row["message_size"])  # the column counts elements
-            ours = all_reduce_us(size, fit.ranks, fit.latency_us, fit.bandwidth_gbytes_s, fit.root_us)
-            errors.append(abs(ours / (float(row["latency"]) * 1e3) - 1))
-    assert statistics.mean(errors) < 0.09

@@ -1,0 +1,199 @@
+"""Collectives inside one node against measured latencies of nccl-tests, by system.
+
+The shipped terms (`physics/collective_fits.py`) were fitted to the 16-bit rows of one file per system (FITTED); all
+other files of a system are scored with them: other runs and other NCCL versions. `fit_terms` is how they were made, and
+refits without one rank count or without one system's file for the splits that no second file allows.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+
+import numpy as np
+
+from clusterwright.physics.ceilings import COLLECTIVES, Collective
+from clusterwright.physics.collective_fits import find_terms, interpolate
+from clusterwright.physics.collectives import CollectiveTerms, bus_factor, collective_us
+from clusterwright.physics.hierarchies import Fabric, over_nodes_us
+from clusterwright.physics.published import PUBLISHED, Published
+from validation.scoring import Row, Scored, mean_error
+
+#: File that the shipped terms of a system were fitted to, by catalogue name of the GPU.
+FITTED: Final[dict[str, str]] = {
+    "a100-sxm-80": "a100_sxm_nccl_2.27.3",
+    "h100-sxm-80": "h100_sxm_nccl_2.27.3",
+    "h200-sxm-141": "h200_sxm_nccl_2.26.2",
+    "b200-sxm-180": "b200_sxm_nccl_2.27.3",
+    "b300-sxm-270": "b300_sxm_nccl_2.27",
+    "gb200-186": "gb200_nccl_2.23",
+    "gb300-279": "gb300_nccl_2.27",
+    "l40s": "l40s_nccl_2.27.3",
+    "rtx-pro-6000-server": "rtx_pro_6000_server_nccl_2.29.2",
+}
+#: Mean error that a system may have.
+BAR: Final = 0.08
+#: Error of one row that still counts as inside: twice the bar.
+INSIDE: Final = 0.16
+#: Errors below this weigh alike in a fit: the spread of repeated runs of one file.
+_NOISE: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One latency: message of `size_bytes` (total buffer of nccl-tests) over `ranks` GPUs."""
+
+    file: str
+    operation: Collective
+    ranks: int
+    size_bytes: int
+    integer: bool
+    time_us: float
+
+    @property
+    def id(self) -> str:
+        """Name of the row."""
+        return f"{self.file}/{self.operation}/{self.ranks}/{self.size_bytes}{'/int8' if self.integer else ''}"
+
+    @property
+    def added(self) -> bool:
+        """Whether integers are added up, which no NVSwitch does."""
+        return self.integer and self.operation in ("all-reduce", "reduce-scatter")
+
+
+def read_rows(path: Path) -> list[Measured]:
+    """Rows of one file. The column `message_size` counts elements: two bytes each for `half`."""
+    names: dict[str, Collective] = {c.replace("-", "_"): c for c in COLLECTIVES} | {"alltoall": "all-to-all"}
+    with path.open() as lines:
+        return [
+            Measured(
+                path.stem,
+                names[row["op_name"]],
+                int(row["num_gpus"]),
+                int(row["message_size"]) * (1 if row["nccl_dtype"] == "int8" else 2),
+                row["nccl_dtype"] == "int8",
+                float(row["latency"]) * 1e3,
+            )
+            for row in csv.DictReader(lines)
+        ]
+
+
+def fit_terms(rows: Iterable[Measured]) -> CollectiveTerms:
+    """The three terms with the least sum of relative errors over rows of one operation and rank count, none negative.
+
+    Reweighted least squares towards the least absolute relative error; the terms are rounded as they are printed.
+    """
+    chosen = [r for r in rows if not r.integer]
+    size = np.array([r.size_bytes for r in chosen], float)
+    factor = bus_factor(chosen[0].operation, chosen[0].ranks)
+    basis = np.stack([np.ones_like(size), size * factor / 1e3, np.sqrt(size)], axis=1)
+    time = np.array([r.time_us for r in chosen])
+    weight, terms = np.ones(len(time)), np.zeros(3)
+    for _ in range(60):
+        scale = np.sqrt(weight) / time
+        terms = _least_squares(basis * scale[:, None], time * scale)
+        weight = 1 / np.maximum(np.abs(basis @ terms / time - 1), _NOISE)
+    latency, byte, root = (float(t) for t in terms)
+    return CollectiveTerms(*(float(f"{t:.4g}") for t in (latency, 1 / byte, root)))
+
+
+def _least_squares(basis: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Least squares without negative coefficients, by trying every set of columns."""
+    columns = basis.shape[1]
+    best, least = np.zeros(columns), math.inf
+    for count in range(1, columns + 1):
+        for chosen in combinations(range(columns), count):
+            found = np.linalg.lstsq(basis[:, chosen], target, rcond=None)[0]
+            rest = float(((basis[:, chosen] @ found - target) ** 2).sum())
+            if (found >= 0).all() and rest < least:
+                best, least = np.zeros(columns), rest
+                best[list(chosen)] = found
+    return best
+
+
+def _predict(row: Measured, terms: CollectiveTerms | None) -> float | None:
+    return None if terms is None else collective_us(row.operation, row.size_bytes, row.ranks, terms)
+
+
+def _row(row: Measured, gpu: str, predicted: float | None) -> Row:
+    inside = predicted is not None and abs(predicted / row.time_us - 1) <= INSIDE
+    return Row(row.id, gpu, predicted, row.time_us, inside, family=row.operation)
+
+
+def _files(folder: Path, gpu: str) -> list[Path]:
+    stem = FITTED[gpu].rpartition("_")[0]
+    return sorted(p for p in folder.glob(f"{stem}_*.csv"))
+
+
+def _scored(name: str, split: str, rows: Sequence[Row], notes: tuple[str, ...] = (), bars: bool = True) -> Scored:
+    by_gpu = {gpu: [r for r in rows if r.group == gpu] for gpu in FITTED}
+    found = tuple((f"mean error, {gpu}", mean_error(rs), BAR) for gpu, rs in by_gpu.items() if rs)
+    return Scored(name, "within 16 %", split, tuple(rows), found if bars else (), notes, "µs")
+
+
+def score(cases: Path) -> list[Scored]:
+    """Scores of the shipped terms on files not fitted, on the fitted ones, without a rank count, and over nodes."""
+    folder = cases / "nccl"
+    files = {gpu: {p.stem: read_rows(p) for p in _files(folder, gpu)} for gpu in FITTED}
+    other, own, integer = [], [], []
+    for gpu, named in files.items():
+        for stem, rows in named.items():
+            for r in rows:
+                found = _row(r, gpu, _predict(r, find_terms(gpu, r.operation, r.ranks)))
+                (integer if r.added else own if stem == FITTED[gpu] else other).append(found)
+    return [
+        _scored("collectives in a node", "fitted on one file of a system, scored on its other files", other),
+        _scored("collectives, fitted files", "in sample", own),
+        _scored("collectives, rank count left out", "fitted on the other rank counts of the file", _ranks_out(files)),
+        _scored(
+            "sums of integers",
+            "not fitted: terms are of 16-bit sums",
+            integer,
+            ("NVSwitch adds up no integers: the ring does, so long messages are slower than predicted",),
+            bars=False,
+        ),
+        over_nodes(),
+    ]
+
+
+def _ranks_out(files: dict[str, dict[str, list[Measured]]]) -> list[Row]:
+    """Every rank count predicted from terms of the others; systems with three rank counts behind one switch."""
+    found = []
+    for gpu in ("a100-sxm-80", "h100-sxm-80", "h200-sxm-141", "b200-sxm-180", "b300-sxm-270"):
+        rows = [r for r in files[gpu][FITTED[gpu]] if not r.added]
+        for operation in COLLECTIVES:
+            these = [r for r in rows if r.operation == operation]
+            counts = sorted({r.ranks for r in these})
+            for left in counts:
+                kept = {n: fit_terms(r for r in these if r.ranks == n) for n in counts if n != left}
+                terms = interpolate(kept, left)
+                found += [_row(r, gpu, _predict(r, terms)) for r in these if r.ranks == left]
+    return found
+
+
+def over_nodes() -> Scored:
+    """Published bus bandwidths over several nodes against the model of `physics/hierarchies.py`."""
+    rows = [_published(p) for p in PUBLISHED if p.domains > 1]
+    bars = (("mean error", fmean(r.error for r in rows), 0.20),)
+    note = "two constants (share of a NIC's rate in rings and in all-to-all) were chosen with these rows in view"
+    return Scored("collectives over nodes", "within 16 %", "published results, in sample", tuple(rows), bars, (note,))
+
+
+def _published(p: Published) -> Row:
+    assert p.nic_gbytes_s is not None
+    gpu = p.gpus[0]
+    inside = find_terms(gpu, p.operation, p.domain_gpus)
+    assert inside is not None
+    fabric = Fabric(p.domain_gpus, p.domains, p.nic_gbytes_s, in_network=p.sharp)
+    time = over_nodes_us(p.operation, p.size_bytes, fabric, inside).time_us
+    ranks = p.domain_gpus * p.domains
+    ours = p.size_bytes * bus_factor(p.operation, ranks) / (time * 1e3)
+    close = abs(ours / p.busbw - 1) <= INSIDE
+    name = f"{gpu} {p.domain_gpus}×{p.domains} {p.operation} at {p.nic_gbytes_s:g} GB/s"
+    return Row(name, "over nodes", ours, p.busbw, close, reason=p.source)
