@@ -1,0 +1,62 @@
+"""What a user sets of an inference engine, as far as memory depends on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from clusterwright.model.decoders import CompressedAttention, Decoder, LatentAttention, StateMixer
+from clusterwright.physics.caches_by_layer import StateFormats
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings that every engine has; None takes the engine's own default.
+
+    Args:
+        version: (major, minor) of the engine.
+        memory_share: vLLM `gpu_memory_utilization`, SGLang `mem_fraction_static`, TensorRT-LLM
+            `free_gpu_memory_fraction`: each a share of something else.
+        max_model_len: longest sequence wanted; None: what the model's config allows.
+        kv_format: of the cache, apart from that of the weights; auto: what the engine takes.
+        max_num_seqs: sequences in one step. max_num_batched_tokens: tokens in one step (SGLang chunked prefill size).
+        block_tokens: tokens of one block or page.
+        eager: no captured graphs.
+        speculative_tokens: drafted per step by the model's own draft layers; 0 without speculation.
+        prefix_caching: whether finished prefixes are kept; matters to recurrent states.
+        model: name or path for the command line.
+    """
+
+    version: tuple[int, int]
+    memory_share: float | None = None
+    max_model_len: int | None = None
+    kv_format: str = "auto"
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    block_tokens: int | None = None
+    eager: bool = False
+    speculative_tokens: int = 0
+    prefix_caching: bool | None = None
+    states: StateFormats = field(default_factory=StateFormats)
+    model: str = ""
+
+
+def cache_format(decoder: Decoder, kv_format: str, sparse_default: str) -> str:
+    """Name of the cache's format.
+
+    fp8 means entries with their own scales where attention is sparse or compressed; auto means 16 bit, except there.
+
+    Args:
+        sparse_default: what the engine takes for sparse attention (DSA) when nothing is asked for.
+    """
+    mixers = [layer.mixer for layer, _ in decoder.groups]
+    sparse = any(isinstance(m, LatentAttention) and m.index is not None for m in mixers)
+    if any(isinstance(m, CompressedAttention) for m in mixers):
+        return "fp8" if kv_format == "auto" else kv_format
+    if kv_format == "auto":
+        return sparse_default if sparse else "bf16"
+    return "fp8_ds_mla" if sparse and kv_format == "fp8" else kv_format
+
+
+def has_states(decoder: Decoder) -> bool:
+    """Whether any layer keeps a recurrent state."""
+    return any(isinstance(layer.mixer, StateMixer) for layer, _ in decoder.groups)
