@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from clusterwright.app.replicating import Request
-from clusterwright.app.simulating import SimulationRequest, Workshop, run_futures, simulate_request
+from clusterwright.app.simulating import Workshop, run_futures, simulate_request
+from clusterwright.app.simulation_requests import SimulationRequest
 from clusterwright.app.trace_reading import TraceRequest
 from clusterwright.report.replications import Picture, Simulated
 

@@ -1,6 +1,7 @@
 """Random clusters that fail, preempt, repair and grow: what must hold at every instant and at the end."""
 
 import ast
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.builders.simulations import logged, nodes
 
 import clusterwright.simulate
 from clusterwright.ledger.lines import HELD
+from clusterwright.queueing.budgets import Budget
 from clusterwright.queueing.policies import Backfill, Policy, PreemptionPolicy, Reclaim, WithinQueue
 from clusterwright.queueing.quotas import Queue, QueueTree, Quota
 from clusterwright.queueing.requests import Demand, Shape, TopologyWish
@@ -19,9 +21,8 @@ from clusterwright.simulate.durations import Duration, exponential
 from clusterwright.simulate.expansions import Delivery
 from clusterwright.simulate.failing import Cause, Effect, Lemons
 from clusterwright.simulate.jobs import Fate, Kind, SimJob, list_jobs
-from clusterwright.simulate.loop import Simulation
+from clusterwright.simulate.loop import Simulation, simulate
 from clusterwright.simulate.maintaining import Maintenance
-from clusterwright.simulate.outcomes import count_jobs
 from clusterwright.simulate.repairs import Care, Eviction
 from clusterwright.simulate.scenarios import Faults, NodeLoss, Scenario
 from clusterwright.simulate.tallies import Fared
@@ -54,6 +55,7 @@ def kinds(draw):
         retries=draw(st.integers(0, 2)),
         backoff_ms=draw(st.sampled_from([0, 5_000])),
         preemptible=draw(st.booleans()),
+        speeds=draw(st.sampled_from([(), (("h100", 1.3),), (("h100", 0.37),)])),
     )
 
 
@@ -97,6 +99,7 @@ def scenarios(draw):
         node_loss=draw(st.sampled_from(NodeLoss)),
         maintenance=draw(st.sampled_from([(), (Maintenance("m", (0, 1, 2, 3), 4_000, 900, batches=2),)])),
         announced_s=1_000.0,
+        budgets=draw(st.sampled_from([{}, {"a": Budget(40.0, every_s=7200.0)}])),
         deliveries=draw(st.sampled_from([(), (Delivery("d", (6, 7), 3_000, exponential(600)),)])),
         store_bytes_per_s=1e9,
         until_s=40_000.0,
@@ -115,9 +118,9 @@ def test_every_gpu_second_and_every_job_is_accounted_for(setting, seed):
 
     simulation._step = checked
     outcome = simulation.run()
-    counts = count_jobs(outcome)
-    ended = counts.succeeded + counts.failed + counts.timed_out + counts.cancelled
-    assert counts.submitted == ended + counts.unfinished == len(setting.jobs)
+    assert np.all(outcome.results.fared != Fared.NOT_SUBMITTED)
+    unfinished = outcome.results.count(Fared.WAITING, Fared.RUNNING)
+    assert int((outcome.results.end_ms < 0).sum()) == unfinished
     assert outcome.lines.total_gpu_ms == sum(outcome.lines.installed_gpu_ms.values())
     held = sum(n for (_, entry), n in outcome.lines.amounts.items() if entry.line in HELD)
     assert held == int(outcome.results.held_gpu_ms.sum())
@@ -149,9 +152,25 @@ def check_work(outcome):
     fixed = np.array([not k.demand.elastic and k.demand.topology is None for k in jobs.kinds], dtype=bool)
     if not len(jobs):
         return
+    speed = np.array([dict(k.speeds).get("h100", 1.0) for k in jobs.kinds])[jobs.kind]
     won = (results.fared == Fared.SUCCEEDED) & fixed[jobs.kind]
-    assert np.array_equal(results.productive_gpu_ms[won], (jobs.work_ms * jobs.gpus)[won])
+    plain = won & (speed == 1)
+    assert np.array_equal(results.productive_gpu_ms[plain], (jobs.work_ms * jobs.gpus)[plain])
+    wall_ms = results.productive_gpu_ms / jobs.gpus - jobs.work_ms / speed
+    assert np.all(wall_ms[won] > -1e-3)
+    assert np.all(wall_ms[won] <= results.attempts[won] * (1 + 1 / speed[won]) + 1e-3), "rounding, once per attempt"
     assert np.all(results.start_ms[results.attempts > 0] >= jobs.submit_ms[results.attempts > 0])
+
+
+@settings(deadline=None, max_examples=20)
+@given(scenarios(), st.floats(1.0, 30_000.0))
+def test_a_warm_up_changes_what_is_counted_and_nothing_that_happens(setting, warm_up_s):
+    whole, late = simulate(setting), simulate(replace(setting, counted_from_s=warm_up_s))
+    assert late.results.equal(whole.results)
+    early = simulate(replace(setting, until_s=warm_up_s))
+    both = {f: n + late.lines.installed_gpu_ms[f] for f, n in early.lines.installed_gpu_ms.items()}
+    assert both == whole.lines.installed_gpu_ms
+    assert late.lines.total_gpu_ms == sum(late.lines.installed_gpu_ms.values())
 
 
 @settings(deadline=None, max_examples=15)

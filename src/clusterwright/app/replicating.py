@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from clusterwright.app.picturing import Painter
 from clusterwright.app.simulated_figures import sum_up
+from clusterwright.ledger.lines import to_ms
 from clusterwright.lib.errors import Unavailable
 from clusterwright.report.replications import Picture, Replication
 from clusterwright.simulate.happenings import Event, Happening, render_event
@@ -122,11 +123,12 @@ def run_task(task: Task, watch: Callable[[Progress], bool] | None) -> Result:
     """Simulate one replication."""
     failures = Counter[str]()
     scenario = _fresh(task.scenario)
+    counted_ms = to_ms(scenario.counted_from_s)
     painter = None if task.domains is None else Painter(scenario, task.domains, task.end_s)
     log = None if task.events is None else task.events.open("w", encoding="utf-8", newline="\n")
 
     def observe(event: Event) -> None:
-        if event.what is Happening.FAILED:
+        if event.what is Happening.FAILED and event.at_ms >= counted_ms:
             failures[event.detail.rpartition(" (")[0]] += 1
         if painter is not None:
             painter.watch(event, simulation.state)

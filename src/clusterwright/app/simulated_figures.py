@@ -27,35 +27,37 @@ def sum_up(outcome: Outcome, failures: Mapping[str, int], real_wait_ms: NDArray[
     Args:
         failures: counted by cause.
         real_wait_ms: (jobs,) int64 as recorded, `NONE_MS` where not.
+
+    Jobs that were submitted before counting began (`Scenario.counted_from_s`) are in none of them.
     """
     scenario, results = outcome.scenario, outcome.results
     jobs = scenario.jobs
     wait_s = first_waits_s(jobs, results, outcome.ended_s)
     slow = slowdowns(outcome)
-    came = results.fared != Fared.NOT_SUBMITTED
+    counted = scenario.counted
+    came = counted & (results.fared != Fared.NOT_SUBMITTED)
     fields = FIELDS if any(k.team != k.queue for k in jobs.kinds) else FIELDS[:-1]
     groups = [_group(f, n, mask & came, jobs, results, wait_s, slow) for f, n, mask in _groups(jobs) if f in fields]
-    paid = cost(outcome) if scenario.prices else None
-    succeeded = int(results.productive_gpu_ms[results.fared == Fared.SUCCEEDED].sum())
-    means = [
-        float(slow[m].mean()) for f, _, mask in _groups(jobs) if f == "queue" and (m := mask & ~np.isnan(slow)).any()
-    ]
+    succeeded = int(results.productive_gpu_ms[counted & (results.fared == Fared.SUCCEEDED)].sum())
+    known = counted & ~np.isnan(slow)
+    means = [float(slow[m].mean()) for f, _, mask in _groups(jobs) if f == "queue" and (m := mask & known).any()]
     return Replication(
         seed=outcome.seed,
         simulated_s=outcome.ended_s,
         partial=outcome.partial,
         groups=tuple(g for g in groups if g.jobs),
         lines=outcome.lines,
-        fared={_WORDS[f]: n for f in Fared if (n := results.count(f))},
+        fared={_WORDS[f]: n for f in Fared if (n := int((results.fared[counted] == f).sum()))},
         failures=dict(sorted(failures.items(), key=lambda f: (-f[1], f[0]))),
         preemptions=outcome.preemptions,
-        requeued=int((results.attempts > 1).sum()),
+        requeued=int((results.attempts[counted] > 1).sum()),
         ettr=ettr(outcome),
+        ettr_saved=ettr(outcome, saved_only=True),
         fairness=fairness(*deliveries(outcome)),
         spread=max(means) / min(means) if len(means) > 1 else None,
         succeeded_gpu_h=succeeded / GPU_MS_PER_GPU_H,
-        cost=None if paid is None else paid.total,
-        compared=tuple(_compare(jobs, results, wait_s, real_wait_ms)) if real_wait_ms is not None else (),
+        cost=cost(outcome) if scenario.prices else None,
+        compared=tuple(_compare(jobs, came, wait_s, real_wait_ms)) if real_wait_ms is not None else (),
     )
 
 
@@ -109,8 +111,8 @@ def _quantiles(values: Floats, levels: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(np.quantile(values, levels).tolist()) if len(values) else ()
 
 
-def _compare(jobs: Jobs, results: Results, wait_s: Floats, real_wait_ms: NDArray[np.int64]) -> Iterator[Compared]:
-    known = (real_wait_ms != NONE_MS) & (results.fared != Fared.NOT_SUBMITTED)
+def _compare(jobs: Jobs, came: Mask, wait_s: Floats, real_wait_ms: NDArray[np.int64]) -> Iterator[Compared]:
+    known = came & (real_wait_ms != NONE_MS)
     for field, name, mask in _groups(jobs):
         chosen = mask & known
         if field == "queue" or not chosen.any():

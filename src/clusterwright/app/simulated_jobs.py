@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterwright.app.simulated_capacity import CPU, MEMORY, Host, needs_of, slices_in
 from clusterwright.app.simulated_sites import Site
+from clusterwright.app.simulated_speeds import Paces, plain
 from clusterwright.ledger.lines import to_ms
 from clusterwright.ledger.usage import SLURM_GPUS
 from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.figures import Figure
 from clusterwright.lib.spelling import did_you_mean
 from clusterwright.model.jobs import DEFAULT_QUEUE
 from clusterwright.queueing.requests import Demand, Shape
 from clusterwright.simulate.attempts import NEVER, Checkpoints
 from clusterwright.simulate.jobs import NONE_MS, Fate, Jobs, Kind
+from clusterwright.simulate.speeds import stretch_limits
 from clusterwright.traces.shaping import shape_jobs
 from clusterwright.traces.tables import Trace, Words
 
@@ -37,10 +42,12 @@ class Habits:
     Args:
         queues: queue, account or QOS of the trace → declared queue; `*` for all others.
         checkpoints: of every job; a choice, because no batch system records it.
+        host: how CPU and memory of jobs are read; None does not look at them.
     """
 
     queues: Mapping[str, str] = field(default_factory=dict)
     checkpoints: Checkpoints = NEVER
+    host: Host | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,27 +58,31 @@ class Stream:
         real_wait_ms: (jobs,) int64 wait that the trace records, `NONE_MS` where it records none.
         left_out: reason → rows of the trace that are no jobs of the simulation.
         remarks: what was taken differently from what the trace says.
-        window_s: from the first submission to the last thing that the trace tells of.
+        figures: what the speeds of the jobs rest on.
     """
 
     jobs: Jobs
     real_wait_ms: NDArray[np.int64]
     left_out: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-    window_s: float = 0.0
+    figures: tuple[Figure, ...] = ()
 
 
-def jobs_of_trace(trace: Trace, site: Site, habits: Habits, until_s: float | None = None) -> Stream:
+def jobs_of_trace(
+    trace: Trace, site: Site, habits: Habits, paces: Paces, origin_s: float | None = None, until_s: float | None = None
+) -> Stream:
     """The jobs of a trace on a site, as they came, each ready when its own conditions let it start.
 
     Args:
-        until_s: only what was submitted before, since the first submission.
+        origin_s: instant 0 in the trace's times; None is the first submission.
+        until_s: only what was submitted before, since then.
 
     Raises:
         InvalidInput: when no job is left, or a queue of it is not declared.
     """
     usable, left_out = _usable(trace)
-    origin_s = float(trace.submit_s[0]) if len(trace) else 0.0
+    if origin_s is None:
+        origin_s = float(trace.submit_s[0]) if len(trace) else 0.0
     if until_s is not None:
         usable &= trace.submit_s < origin_s + until_s
     if not usable.any():
@@ -80,7 +91,7 @@ def jobs_of_trace(trace: Trace, site: Site, habits: Habits, until_s: float | Non
     ready_s = np.where(np.isnan(kept.eligible_s), kept.submit_s, np.maximum(kept.eligible_s, kept.submit_s))
     order = np.argsort(ready_s, kind="stable")
     kept, ready_s = kept.take(order), ready_s[order]
-    kinds, kind, remarks = _kinds(kept, site, habits)
+    kinds, kind, remarks = _kinds(kept, site, habits, paces)
     work_ms = np.maximum(1, np.rint(kept.run_s * 1000)).astype(np.int64)
     limited = np.isfinite(kept.limit_s) & (kept.limit_s > 0)
     limit_ms = np.where(limited, np.rint(np.where(limited, kept.limit_s, 0.0) * 1000), NONE_MS).astype(np.int64)
@@ -97,8 +108,16 @@ def jobs_of_trace(trace: Trace, site: Site, habits: Habits, until_s: float | Non
         submit_ms=np.rint((ready_s - origin_s) * 1000).astype(np.int64), work_ms=work_ms, limit_ms=limit_ms,
         kind=kind, fate=words[kept.state.codes], kinds=kinds, names=kept.ids, origin_s=origin_s,
     )  # fmt: skip
-    begin_s, end_s = trace.window_s
-    return Stream(jobs, wait, left_out, tuple(remarks), end_s - begin_s)
+    return Stream(_stretched(jobs, site, remarks), wait, left_out, tuple(remarks), paces.figures)
+
+
+def _stretched(jobs: Jobs, site: Site, remarks: list[str]) -> Jobs:
+    """The jobs with limits that allow what is slower here."""
+    stretched = stretch_limits(jobs, tuple(dict.fromkeys(n.flavor for n in site.nodes)))
+    longer = int((stretched.limit_ms != jobs.limit_ms).sum())
+    if longer:
+        remarks.append(f"{longer:,} jobs may get a slower GPU; their time limits are stretched as much as their work")
+    return stretched
 
 
 def _usable(trace: Trace) -> tuple[NDArray[np.bool_], dict[str, int]]:
@@ -126,32 +145,42 @@ def _why_empty(trace: Trace, left_out: Mapping[str, int]) -> str:
     return f"no job of the trace can be simulated: {reasons or 'none was submitted in that time'}"
 
 
-def _kinds(trace: Trace, site: Site, habits: Habits) -> tuple[tuple[Kind, ...], NDArray[np.int32], list[str]]:
+def _kinds(
+    trace: Trace, site: Site, habits: Habits, paces: Paces
+) -> tuple[tuple[Kind, ...], NDArray[np.int32], list[str]]:
     """Kinds of jobs, the kind of each, remarks."""
-    most = max(node.gpus for node in site.nodes)
-    tasks, each = shape_jobs(trace, most)
-    remarks = []
-    if (trace.gpu_milli < 1000).any():
-        remarks.append(f"{int((trace.gpu_milli < 1000).sum()):,} jobs use a part of a GPU; each takes a whole one here")
+    tasks, each = shape_jobs(trace, max(pool.gpus_per_node for pool in site.pools))
+    needs = None if habits.host is None else needs_of(trace, tasks, site.resources, habits.host)
+    zero = np.zeros(len(trace))
+    cores, memory = (zero, zero) if needs is None else (needs.cores, needs.memory_gib)
+    remarks = [] if needs is None else list(needs.remarks)
+    parts = trace.gpu_milli < 1000
+    if parts.any() and not site.slices:
+        remarks.append(f"{int(parts.sum()):,} jobs use a part of a GPU; each takes a whole one here")
     queue_of = _Queues(site, habits.queues)
     flavors_of = _Flavors(site)
     scheduling = site.document.architecture.scheduling
     priorities = scheduling.priorities if scheduling else {}
     columns = (
         trace.queue.codes, trace.account.codes, trace.user.codes, trace.qos.codes, trace.flavor.codes, tasks, each,
+        trace.gpu_milli, np.rint(cores * 1000), np.rint(memory * 1000),
     )  # fmt: skip
-    unique, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    unique, inverse = np.unique(np.stack(columns, axis=1).astype(np.int64), axis=0, return_inverse=True)
     kinds = []
-    for queue, account, user, qos, flavor, count, gpus in unique.tolist():
+    speeds_of = cache(paces.of)
+    for queue, account, user, qos, flavor, count, gpus, milli, core, gib in unique.tolist():
+        resources = ((CPU, core / 1000), (MEMORY, gib / 1000))
+        flavors, units = flavors_of(trace.flavor.words[flavor], gpus, milli)
         names = (trace.account.words[account], trace.queue.words[queue], trace.qos.words[qos])
         kinds.append(
             Kind(
-                Demand((Shape(count, gpus),), flavors_of(trace.flavor.words[flavor])),
+                Demand((Shape(count, units, resources=tuple(r for r in resources if r[1])),), flavors),
                 queue_of(names),
                 team=names[0],
                 user=trace.user.words[user],
                 priority=priorities.get(names[2], 0),
                 checkpoints=habits.checkpoints,
+                speeds=speeds_of(trace.flavor.words[flavor]),
             )
         )
     queue_of.check(inverse.reshape(-1), [kind.queue for kind in kinds])
@@ -224,17 +253,25 @@ class _Flavors:
     """GPU types of a trace → pools."""
 
     def __init__(self, site: Site) -> None:
-        self._pools = {_plain(p.name): p.name for p in site.pools}
-        self._gpus = {_plain(p.gpu): p.name for p in site.pools if p.gpu}
+        self._pools = {plain(p.name): p.name for p in site.pools}
+        self._gpus = {plain(p.gpu): p.name for p in site.pools if p.gpu and p.name not in site.slices}
+        self._slices = site.slices
+        self._whole = tuple(p.name for p in site.pools if p.name not in site.slices)
         self._missing: set[str] = set()
 
-    def __call__(self, words: str) -> tuple[str, ...]:
+    def __call__(self, words: str, gpus: int, milli: int) -> tuple[tuple[str, ...], int]:
+        """Pools that a task may use, and how many GPUs, or slices, of one node it takes there."""
+        profile = slices_in(words)
+        if self._slices and (profile or milli < 1000):
+            fewest = min(self._slices.values())
+            return tuple(self._slices), gpus * (profile or -(-milli * fewest // 1000))
         if not words:
-            return ()
-        found = [name for word in words.split("|") if (name := self._find(_plain(word)))]
+            return (self._whole if self._slices else ()), gpus
+        found = [name for word in words.split("|") if (name := self._find(plain(word)))]
         if not found:
             self._missing.add(words)
-        return tuple(dict.fromkeys(found))
+            return (self._whole if self._slices else ()), gpus
+        return tuple(dict.fromkeys(found)), gpus
 
     def _find(self, word: str) -> str | None:
         if word in self._pools:
@@ -247,10 +284,6 @@ class _Flavors:
         if not self._missing:
             return []
         return [f"no pool has GPUs of the type {', '.join(sorted(self._missing)[:5])}; such jobs take any pool here"]
-
-
-def _plain(word: str) -> str:
-    return "".join(c for c in word.lower() if c.isalnum())
 
 
 def parse_queues(entries: Iterable[str]) -> dict[str, str]:

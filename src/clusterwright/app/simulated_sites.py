@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
+from clusterwright.app.simulated_capacity import Resources, resources_of, slices_of
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.lib.errors import InvalidInput, Problem
 from clusterwright.lib.figures import Figure, Origin, leaf
@@ -14,7 +15,8 @@ from clusterwright.model.documents import Document
 from clusterwright.physics.money import HOURS_PER_MONTH
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import Plan, PoolPlan
-from clusterwright.queueing.declared import declared_policy, declared_tree
+from clusterwright.queueing.budgets import Budget
+from clusterwright.queueing.declared import declared_budgets, declared_policy, declared_tree
 from clusterwright.queueing.nodes import NodeInfo
 from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import Balance, QueueTree
@@ -42,7 +44,10 @@ class Site:
 
     Args:
         domains: name of the domain above each node, by place; the pool where no topology is declared.
-        prices: of an installed GPU-hour by pool.
+        prices: of an installed GPU-hour by pool; of a pool shared by MIG of a slice-hour.
+        budgets: GPU-hours by queue; their times are POSIX seconds.
+        resources: CPU cores and GiB of memory of a node by pool, where they are known.
+        slices: of each GPU by pool, for pools that are shared by MIG; every count of their GPUs here is of slices.
         figures: what the result rests on, with its origin; the assumed ones first.
     """
 
@@ -61,6 +66,9 @@ class Site:
     backoff_s: float
     prices: dict[str, float]
     currency: str
+    budgets: dict[str, Budget]
+    resources: dict[str, Resources]
+    slices: dict[str, int]
     figures: tuple[Figure, ...]
     limits: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -74,6 +82,10 @@ class Site:
     def pools(self) -> tuple[PoolPlan, ...]:
         """The pools with GPUs, in the file's order."""
         return tuple(p for p in self.plan.pools if p.gpus_per_node)
+
+    def units(self, pool: PoolPlan) -> int:
+        """What a job can get of one node of a pool: GPUs, or slices of them."""
+        return pool.gpus_per_node * self.slices.get(pool.name, 1)
 
 
 def site_of(document: Document, catalogue: Catalogue, failures: str = DEFAULT_FAILURES) -> Site:
@@ -94,9 +106,10 @@ def site_of(document: Document, catalogue: Catalogue, failures: str = DEFAULT_FA
     scheduling = document.architecture.scheduling
     retries = scheduling.retries if scheduling else None
     faults, figures = _faults(document, catalogue, pools, failures)
-    prices, currency, priced = _prices(plan, pools)
+    slices = slices_of(document, catalogue, pools)
+    prices, currency, priced = _prices(plan, pools, slices)
     loss = NodeLoss(scheduling.node_loss) if scheduling and scheduling.node_loss else NodeLoss.REQUEUE
-    nodes, levels, domains = _nodes(pools)
+    nodes, levels, domains = _nodes(pools, slices)
     tree = declared_tree(scheduling)
     figures = [*figures, *priced]
     return Site(
@@ -104,8 +117,9 @@ def site_of(document: Document, catalogue: Catalogue, failures: str = DEFAULT_FA
         domains=domains, spares=_spares(document, pools), tree=tree,
         policy=declared_policy(scheduling), faults=faults, node_loss=loss, retries=retries.limit if retries else 0,
         backoff_s=retries.backoff.value if retries and retries.backoff else 0.0, prices=prices, currency=currency,
-        figures=tuple(sorted(figures, key=lambda f: (f.origin, f.name))), limits=_limits(document, loss),
-        notes=_unused(document, tree, pools),
+        budgets=declared_budgets(scheduling), resources=resources_of(document, catalogue, pools), slices=slices,
+        figures=tuple(sorted(figures, key=lambda f: (f.origin, f.name))), limits=_limits(document, loss, slices),
+        notes=(*_sliced(pools, slices), *_unused(document, tree, pools, slices)),
     )  # fmt: skip
 
 
@@ -127,7 +141,9 @@ def _check_quotas(document: Document, pools: Iterable[str]) -> None:
         raise InvalidInput(*problems)
 
 
-def _nodes(pools: Iterable[PoolPlan]) -> tuple[tuple[NodeInfo, ...], tuple[str, ...], tuple[str, ...]]:
+def _nodes(
+    pools: Iterable[PoolPlan], slices: Mapping[str, int]
+) -> tuple[tuple[NodeInfo, ...], tuple[str, ...], tuple[str, ...]]:
     """Nodes, levels above them, and the name of each node's domain."""
     pools = list(pools)
     spans = {p.name: max(1, p.domain_gpus // p.gpus_per_node) for p in pools}
@@ -136,7 +152,8 @@ def _nodes(pools: Iterable[PoolPlan]) -> tuple[tuple[NodeInfo, ...], tuple[str, 
     for pool in pools:
         for place, name in enumerate(pool.nodes):
             domain = f"{pool.name}/{place // spans[pool.name] + 1}" if spans[pool.name] > 1 else name
-            nodes.append(NodeInfo(name, pool.name, pool.gpus_per_node, (domain,) if deep else ()))
+            units = pool.gpus_per_node * slices.get(pool.name, 1)
+            nodes.append(NodeInfo(name, pool.name, units, (domain,) if deep else ()))
             domains.append(domain if spans[pool.name] > 1 else pool.name)
     return tuple(nodes), (_NVLINK,) if deep else (), tuple(domains)
 
@@ -191,7 +208,9 @@ def _repair(document: Document, pools: Iterable[PoolPlan]) -> Figure:
     return leaf("failures.repair", _REPAIR_S / _HOUR_S, "h", Origin.ASSUMED, basis)
 
 
-def _prices(plan: Plan, pools: Iterable[PoolPlan]) -> tuple[dict[str, float], str, list[Figure]]:
+def _prices(
+    plan: Plan, pools: Iterable[PoolPlan], slices: Mapping[str, int]
+) -> tuple[dict[str, float], str, list[Figure]]:
     """Price of an installed GPU-hour by pool; empty where a pool has none or currencies differ."""
     prices, figures, signs = dict[str, float](), list[Figure](), set[str]()
     for pool in pools:
@@ -199,20 +218,34 @@ def _prices(plan: Plan, pools: Iterable[PoolPlan]) -> tuple[dict[str, float], st
         if month is None:
             return {}, "", []
         signs.add(month.unit.partition("/")[0])
-        prices[pool.name] = month.value / HOURS_PER_MONTH / pool.gpus
+        parts = slices.get(pool.name, 1)
+        prices[pool.name] = month.value / HOURS_PER_MONTH / (pool.gpus * parts)
         unit = f"{month.unit.partition('/')[0]}/GPU-h"
-        basis = f"pools.{pool.name}.month ÷ (GPUs × 730 h)"
+        basis = f"pools.{pool.name}.month ÷ ({'GPUs' if parts == 1 else f'GPUs × {parts} slices'} × 730 h)"
         figures.append(leaf(f"pools.{pool.name}.gpu_hour", prices[pool.name], unit, month.origin, basis))
     return (prices, signs.pop(), figures) if len(signs) == 1 else ({}, "", [])
 
 
-def _unused(document: Document, tree: QueueTree, pools: Iterable[PoolPlan]) -> tuple[str, ...]:
+def _sliced(pools: Iterable[PoolPlan], slices: Mapping[str, int]) -> list[str]:
+    """What a GPU means in a pool that is shared by MIG."""
+    return [
+        f"pool {p.name} is shared by MIG: a GPU of it is one of {slices[p.name]} slices of a GPU wherever GPUs, "
+        "GPU-hours, quotas and prices of it are counted; every job gets whole slices, whatever profiles are set up"
+        for p in pools
+        if p.name in slices
+    ]
+
+
+def _unused(
+    document: Document, tree: QueueTree, pools: Iterable[PoolPlan], slices: Mapping[str, int]
+) -> tuple[str, ...]:
     """GPUs that no queue may ever use: more nodes without more quota change nothing."""
     said = []
     for pool in pools if tree.queues else ():
         balance = Balance(tree, pool.name, {})
         most = sum(balance.subtree(q.name) for q in tree.queues if q.parent is None)
         usable = pool.gpus - document.architecture.pools[pool.name].spares * pool.gpus_per_node
+        usable *= slices.get(pool.name, 1)
         if most < usable:
             said.append(
                 f"the queues may use {most:g} of the {usable} GPUs of pool {pool.name} at most, so {usable - most:g} "
@@ -221,13 +254,30 @@ def _unused(document: Document, tree: QueueTree, pools: Iterable[PoolPlan]) -> t
     return tuple(said)
 
 
-def _limits(document: Document, loss: NodeLoss) -> tuple[str, ...]:
-    said = ["the cluster is empty at the beginning, so the first hours wait less than a busy cluster's would"]
-    if any(pool.sharing not in (None, "none") for pool in document.architecture.pools.values()):
-        said.append("shared GPUs are simulated as whole ones")
+def _limits(document: Document, loss: NodeLoss, slices: Mapping[str, int]) -> tuple[str, ...]:
+    said = []
+    for name, pool in document.architecture.pools.items():
+        if pool.sharing not in (None, "none") and name not in slices:
+            said.append(f"pool {name} is shared by {pool.sharing}, simulated as whole GPUs: the file says no parts")
     scheduling = document.architecture.scheduling
-    if scheduling is not None and any(q.budget for q in scheduling.queues.values()):
-        said.append("budgets are not simulated")
     if scheduling is None or scheduling.node_loss is None:
         said.append(f"a gang that loses a node: {loss.value} (scheduling.node_loss is not declared)")
     return tuple(said)
+
+
+def budgets_from(site: Site, origin_s: float | None) -> tuple[dict[str, Budget], tuple[str, ...]]:
+    """The budgets in seconds from instant 0 of a simulation, and what is said about them.
+
+    Args:
+        origin_s: POSIX time of instant 0; None where jobs have no date.
+    """
+    if not site.budgets:
+        return {}, ()
+    if origin_s is None:
+        told = "the jobs have no date: periods of budgets begin with the simulation, and their last days do not come"
+        return {name: replace(b, from_s=0.0, until_s=None) for name, b in site.budgets.items()}, (told,)
+    moved = {
+        name: replace(b, from_s=b.from_s - origin_s, until_s=None if b.until_s is None else b.until_s - origin_s)
+        for name, b in site.budgets.items()
+    }
+    return moved, ("budgets begin full: what was used of them before the simulation is not known",)

@@ -8,6 +8,7 @@ import numpy as np
 
 from clusterwright.app.simulated_jobs import Stream
 from clusterwright.app.simulated_sites import Site
+from clusterwright.app.simulated_speeds import Paces
 from clusterwright.judging.expecting import ExpectedJob, expect_jobs
 from clusterwright.ledger.lines import to_ms
 from clusterwright.lib.errors import InvalidInput
@@ -22,7 +23,7 @@ from clusterwright.simulate.jobs import NONE_MS, Kind, SimJob, list_jobs
 _ENDLESS: Final = 2.0
 
 
-def jobs_of_workloads(site: Site, until_s: float) -> Stream:
+def jobs_of_workloads(site: Site, until_s: float, paces: Paces) -> Stream:
     """The declared workloads as the plan shapes them. Services, and trainings without a target, run to the end.
 
     Raises:
@@ -38,26 +39,31 @@ def jobs_of_workloads(site: Site, until_s: float) -> Stream:
     for job in expected.jobs:
         planned = plan.workload(job.workload)
         assert planned is not None
-        kind = _kind(site, job, planned)
+        kind = _kind(site, job, planned, paces)
         seconds, said = _work(planned, until_s)
         if said and said not in remarks:
             remarks.append(said)
         jobs.append(SimJob(0.0, seconds, kind, name=job.name))
     listed = list_jobs(jobs)
-    return Stream(listed, np.full(len(listed), NONE_MS, dtype=np.int64), remarks=tuple(remarks), window_s=until_s)
+    none = np.full(len(listed), NONE_MS, dtype=np.int64)
+    return Stream(listed, none, remarks=tuple(remarks), figures=paces.figures)
 
 
-def _kind(site: Site, job: ExpectedJob, planned: WorkloadPlan) -> Kind:
+def _kind(site: Site, job: ExpectedJob, planned: WorkloadPlan, paces: Paces) -> Kind:
     workload = site.document.architecture.workloads[job.workload]
-    sizes = [task.gpus for task in job.tasks]
+    pool = job.tasks[0].pool
+    parts = site.slices.get(pool, 1)
+    sizes = [task.gpus * parts for task in job.tasks]
     least = workload.train.min_gpus if workload.train is not None else None
     groups = tuple(
-        Shape(sizes.count(size), size, f"of-{size}", _fewest(sizes.count(size), size, least))
+        Shape(sizes.count(size), size, f"of-{size}", _fewest(sizes.count(size), size, least and least * parts))
         for size in dict.fromkeys(sizes)
     )
+    serving = planned.kind == "inference"
+    precision = "fp8" if workload.train is not None and workload.train.precision == "fp8" else "bf16"
     start_s = _start_s(planned)
     return Kind(
-        Demand(groups, (job.tasks[0].pool,)),
+        Demand(groups, (pool,)),
         job.queue or DEFAULT_QUEUE,
         team=job.workload,
         priority=job.priority,
@@ -66,6 +72,7 @@ def _kind(site: Site, job: ExpectedJob, planned: WorkloadPlan) -> Kind:
         restart_ms=to_ms(_restart_s(planned, start_s)),
         retries=site.retries,
         backoff_ms=to_ms(site.backoff_s),
+        speeds=paces.of(pool, serving=serving, precision=precision),
     )
 
 

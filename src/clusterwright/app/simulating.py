@@ -4,84 +4,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clusterwright.app.loading import load_catalogue, load_document
 from clusterwright.app.replicating import Request, Result, Show, Task, replicate
+from clusterwright.app.simulated_capacity import Host, host_of
 from clusterwright.app.simulated_jobs import Habits, Stream, interval, jobs_of_trace, with_declared_queues
+from clusterwright.app.simulated_misfits import split_never_fit
 from clusterwright.app.simulated_paths import check_paths, expand_nodes
-from clusterwright.app.simulated_sites import DEFAULT_FAILURES, Site, site_of
+from clusterwright.app.simulated_sites import Site, budgets_from, site_of
+from clusterwright.app.simulated_speeds import Paces
+from clusterwright.app.simulated_windows import Cut, cut_trace, fill_time_s, moment_s, whole, whole_days_s
 from clusterwright.app.simulated_workloads import jobs_of_workloads
+from clusterwright.app.simulation_requests import SimulationRequest, bare_file, check_request
 from clusterwright.app.trace_reading import TraceRequest, find_zone, read_trace
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.figures import Figure, Origin, leaf
 from clusterwright.model.documents import Document
 from clusterwright.model.parsing import parse_architecture
 from clusterwright.model.sources import Source
-from clusterwright.queueing.state import State
+from clusterwright.queueing.nodes import NodeInfo
 from clusterwright.report.replications import Calibration, NeverFits, Replication, Simulated, calibrate
+from clusterwright.simulate.attempts import NEVER
 from clusterwright.simulate.calibrating import Tolerance
-from clusterwright.simulate.jobs import Jobs, Kind
 from clusterwright.simulate.scenarios import Scenario
 from clusterwright.simulate.streams import Streams
 from clusterwright.traces.fits import Fit
 from clusterwright.traces.fitting import fit_trace
 from clusterwright.traces.imports import Imported
 from clusterwright.traces.sampling import sample
+from clusterwright.traces.shaping import shape_jobs
 
 #: Days that are simulated where neither a trace nor the user says how many.
 DEFAULT_DAYS: Final = 30.0
-#: How far a replayed quantile of waits may be from the real one, as a share of it.
-TOLERANCE: Final = Tolerance().share
 _UNCOMPARED: Final = "no job has a recorded start, so nothing holds the replayed waits to real ones"
 _DAY_S: Final = 86400.0
-_MOST_SEEDS: Final = 10_000
-_MOST_DAYS: Final = 36_525
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationRequest:
-    """What to simulate.
-
-    Args:
-        files: of the architecture; none with `nodes`.
-        nodes: `16x8` in place of an architecture: nodes × GPUs of each.
-        trace: whose jobs come; None are the declared workloads.
-        days: that are simulated; None is the window of the trace, else `DEFAULT_DAYS`.
-        draw: whether jobs are drawn from distributions fitted to the trace, in place of the trace's own.
-        seeds, seed: replications, with seeds from `seed` on.
-        processes: at the same time; None is one for each processor.
-        failures: of the catalogue, or `none`.
-        checkpoint_s: interval at which jobs of a trace save their work; None is never.
-        queues: queue of the trace → declared queue.
-        overrides: `path=value`.
-        events: file for the log of the first replication.
-    """
-
-    files: Sequence[str] = ()
-    nodes: str = ""
-    trace: TraceRequest | None = None
-    days: float | None = None
-    draw: bool = False
-    seeds: int = 5
-    seed: int = 0
-    processes: int | None = None
-    failures: str = DEFAULT_FAILURES
-    checkpoint_s: float | None = None
-    queues: dict[str, str] = field(default_factory=dict)
-    overrides: Sequence[str] = ()
-    catalogues: Sequence[str] = ()
-    tolerance: float = TOLERANCE
-    events: Path | None = None
-    force: bool = False
-    picture: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +53,7 @@ class Future:
     Args:
         stream: jobs of every replication, or, with `fit`, of the first.
         fit: each replication draws its own jobs from it.
+        days: that count, after `warm_up_s`.
     """
 
     label: str
@@ -98,6 +61,7 @@ class Future:
     scenario: Scenario
     stream: Stream
     days: float
+    warm_up_s: float
     habits: Habits
     source: str
     figures: tuple[Figure, ...]
@@ -124,19 +88,20 @@ class Workshop:
     """
 
     def __init__(self, asked: SimulationRequest) -> None:
-        _check(asked)
+        check_request(asked)
         self.asked = asked
         self._catalogue = load_catalogue(asked.catalogues)
         self.base = self._load(())
         found = None if asked.trace is None else read_trace(asked.trace)
         self._found = found
+        self._cut = None if found is None or asked.trace is None else self._window(found, asked.trace)
+        self._measured_on, self._host = self._measured()
         self._fit = None if found is None or asked.trace is None or not asked.draw else self._fitted(found, asked.trace)
 
     @property
     def has_waits(self) -> bool:
         """Whether the jobs are a trace's own, with real waits to compare with."""
-        found = self._found
-        return found is not None and self._fit is None and bool((~np.isnan(found.trace.wait_s)).any())
+        return self._cut is not None and self._fit is None and bool((~np.isnan(self._cut.trace.wait_s)).any())
 
     def build(self, overrides: Sequence[str], label: str = "", failures: str | None = None) -> Future:
         """The future of the architecture with some values written over."""
@@ -145,69 +110,148 @@ class Workshop:
         document = self._load(expanded) if expanded else self.base
         asked = self.asked
         site = site_of(document, self._catalogue, failures or asked.failures)
-        habits = (
-            Habits(asked.queues) if asked.checkpoint_s is None else Habits(asked.queues, interval(asked.checkpoint_s))
-        )
-        stream, days = self._stream(site, habits)
+        saves = NEVER if asked.checkpoint_s is None else interval(asked.checkpoint_s)
+        habits = Habits(asked.queues, saves, None if asked.gpus_only else self._host)
+        days, warm_up_s, lead_s = self._span()
+        stream = self._stream(site, habits, lead_s + warm_up_s + days * _DAY_S)
+        dated = self._found is not None and self._found.dated and self._fit is None
+        budgets, said = budgets_from(site, stream.jobs.origin_s if dated else None)
+        stream = replace(stream, remarks=(*stream.remarks, *said))
         rejected = 0 if self._found is None else self._found.counts.rejected_rows
         if rejected:
             told = "rejected as no job, or an impossible one; cw trace inspect shows them"
             stream = replace(stream, left_out={**stream.left_out, told: rejected})
+        begin_s = lead_s + warm_up_s
         scenario = Scenario(
-            site.nodes, stream.jobs, site.levels, site.tree, site.policy, faults=site.faults, spares=site.spares,
-            spare_level=site.levels[-1] if site.levels else "", node_loss=site.node_loss, until_s=days * _DAY_S,
+            _equipped(site, stream), stream.jobs, site.levels, site.tree, site.policy, faults=site.faults,
+            spares=site.spares, spare_level=site.levels[-1] if site.levels else "", node_loss=site.node_loss,
+            budgets=budgets, counted_from_s=begin_s, until_s=begin_s + days * _DAY_S,
             prices=site.prices, currency=site.currency,
         )  # fmt: skip
         jobs, never = split_never_fit(scenario)
         kept = replace(stream, jobs=jobs.jobs, real_wait_ms=stream.real_wait_ms[jobs.chosen])
         source = "the declared workloads" if asked.trace is None else _trace_name(asked.trace, drawn=asked.draw)
         return Future(
-            label, site, replace(scenario, jobs=kept.jobs), kept, days, habits, source,
-            (*site.figures, *self._job_figures()), never, self._fit,
+            label, site, replace(scenario, jobs=kept.jobs), kept, days, warm_up_s, habits, source,
+            (*site.figures, *self._job_figures(warm_up_s), *stream.figures), never, self._fit,
         )  # fmt: skip
 
     def draw(self, future: Future, seed: int) -> Stream:
         """The jobs of one seed: the same for futures that differ in something else."""
         assert future.fit is not None
-        trace = sample(future.fit, Streams(seed).of("arrivals"), future.days)
-        return jobs_of_trace(trace, future.site, future.habits)
+        trace = sample(future.fit, Streams(seed).of("arrivals"), future.days + future.warm_up_s / _DAY_S)
+        return jobs_of_trace(trace, future.site, future.habits, self._paces(future.site), 0.0)
 
-    def _stream(self, site: Site, habits: Habits) -> tuple[Stream, float]:
-        asked, found = self.asked, self._found
-        if found is None:
-            days = DEFAULT_DAYS if asked.days is None else asked.days
-            return jobs_of_workloads(site, days * _DAY_S), days
+    def _paces(self, site: Site) -> Paces:
+        paces = Paces(site, self._catalogue, self.asked.speeds, self._measured_on)
+        words = () if self._cut is None else self._cut.trace.flavor.words
+        paces.check([word for several in words for word in several.split("|")])
+        return paces
+
+    def _span(self) -> tuple[float, float, float]:
+        """Days that count, seconds of warm-up before them, seconds before that in which what ran already is placed."""
+        asked, cut = self.asked, self._cut
+        if cut is None:
+            return DEFAULT_DAYS if asked.days is None else asked.days, 0.0, 0.0
         if self._fit is not None:
-            days = DEFAULT_DAYS if asked.days is None else asked.days
-            trace = sample(self._fit, Streams(asked.seed).of("arrivals"), days)
-            return jobs_of_trace(trace, site, habits), days
-        stream = jobs_of_trace(found.trace, site, habits, None if asked.days is None else asked.days * _DAY_S)
-        window = stream.window_s / _DAY_S
-        if asked.days is not None and asked.days > window + 1e-9:
+            filled_s = whole_days_s(fill_time_s(cut.trace)) if asked.warm_up_s is None else asked.warm_up_s
+            return DEFAULT_DAYS if asked.days is None else asked.days, filled_s, 0.0
+        warm_up_s, window = asked.warm_up_s or 0.0, max(cut.window_s / _DAY_S, 1 / 1440)
+        left = window - warm_up_s / _DAY_S
+        if left <= 0:
+            raise InvalidInput(f"--warm-up is as long as the {window:.3g} days of the trace; nothing is left to count")
+        if asked.days is not None and asked.days > left + 1e-9:
+            after = f" after --warm-up {left:.3g}" if warm_up_s else ""
             raise InvalidInput(
-                f"--days is {asked.days:g}, the trace holds {window:.3g} days; --draw draws more jobs like its own"
+                f"--days is {asked.days:g}, the trace holds {window:.3g} days{after}; --draw draws more jobs like its "
+                "own"
             )
-        return stream, max(window, 1 / 1440) if asked.days is None else asked.days
+        return left if asked.days is None else asked.days, warm_up_s, cut.lead_s
+
+    def _stream(self, site: Site, habits: Habits, until_s: float) -> Stream:
+        asked, cut, paces = self.asked, self._cut, self._paces(site)
+        if cut is None:
+            return jobs_of_workloads(site, until_s, paces)
+        if self._fit is not None:
+            trace = sample(self._fit, Streams(asked.seed).of("arrivals"), until_s / _DAY_S)
+            return jobs_of_trace(trace, site, habits, paces, 0.0)
+        found = jobs_of_trace(cut.trace, site, habits, paces, cut.origin_s, None if asked.days is None else until_s)
+        return replace(found, remarks=(*cut.remarks, *found.remarks))
+
+    def _window(self, found: Imported, request: TraceRequest) -> Cut:
+        asked = self.asked
+        if not (asked.since or asked.until):
+            return whole(found.trace)
+        zone = _zone(found, request)
+        since_s, until_s = (
+            moment_s(option, text, found.trace, zone, dated=found.dated)
+            for option, text in (("--since", asked.since), ("--until", asked.until))
+        )
+        cut = cut_trace(found.trace, since_s, until_s)
+        if not asked.draw:
+            return cut
+        inside = cut.trace.submit_s >= cut.origin_s + cut.lead_s
+        return replace(cut, trace=cut.trace.take(inside), remarks=())
+
+    def _measured(self) -> tuple[str, Host | None]:
+        """GPU on which jobs that record none were measured, and how their CPU and memory are read: as the files say."""
+        site = site_of(self.base, self._catalogue, self.asked.failures)
+        gpus = {pool.gpu for pool in site.pools}
+        only = gpus.pop() if len(gpus) == 1 else ""
+        if self._cut is None:
+            return only, None
+        trace = self._cut.trace
+        tasks, _ = shape_jobs(trace, max(pool.gpus_per_node for pool in site.pools))
+        return only, host_of(trace, tasks, site.resources)
 
     def _fitted(self, found: Imported, request: TraceRequest) -> Fit:
-        zone = find_zone(request.zone or found.zone) if request.zone or found.zone else UTC
         site = site_of(self.base, self._catalogue, self.asked.failures)
-        trace = with_declared_queues(found.trace, site, Habits(self.asked.queues))
-        return fit_trace(trace, zone, source=_trace_name(request), dated=found.dated)
+        assert self._cut is not None
+        trace = with_declared_queues(self._cut.trace, site, Habits(self.asked.queues))
+        return fit_trace(trace, _zone(found, request), source=_trace_name(request), dated=found.dated)
 
-    def _job_figures(self) -> tuple[Figure, ...]:
+    def _job_figures(self, warm_up_s: float) -> tuple[Figure, ...]:
         if self.asked.trace is None:
             return ()
+        return (self._saved(), *self._warmed(warm_up_s))
+
+    def _warmed(self, warm_up_s: float) -> tuple[Figure, ...]:
+        if self.asked.warm_up_s is not None:
+            said = "--warm-up: jobs that came before are not in the statistics, and the ledger begins then"
+            return (leaf("jobs.warm_up", warm_up_s / 3600, "h", Origin.DECLARED, said),)
+        if self._fit is not None:
+            basis = (
+                "until an empty cluster without a queue holds 99 % of the GPUs that it holds in the long run, in whole "
+                "days (M/G/∞, from the run times of the trace); a queue takes longer: --warm-up"
+            )
+            return (leaf("jobs.warm_up", warm_up_s / 3600, "h", Origin.ASSUMED, basis),)
+        if self._cut is not None and self._cut.lead_s:
+            return ()
+        basis = "the cluster is empty at the beginning, so the first hours wait less than real ones did: --warm-up"
+        return (leaf("jobs.warm_up", 0.0, "h", Origin.ASSUMED, basis),)
+
+    def _saved(self) -> Figure:
         if self.asked.checkpoint_s is not None:
             basis = "--checkpoint: jobs of the trace save their work this often, at no cost"
-            return (leaf("jobs.checkpoint", self.asked.checkpoint_s / 60, "min", Origin.DECLARED, basis),)
+            return leaf("jobs.checkpoint", self.asked.checkpoint_s / 60, "min", Origin.DECLARED, basis)
         basis = "jobs of the trace never save their work, so a lost node loses all of it; no batch system records it"
-        return (leaf("jobs.saved", 0.0, "share", Origin.ASSUMED, basis),)
+        return leaf("jobs.saved", 0.0, "share", Origin.ASSUMED, basis)
 
     def _load(self, overrides: Sequence[str]) -> Document:
         if self.asked.files:
             return load_document(self.asked.files, overrides)
         return parse_architecture(Source("--nodes", bare_file(self.asked.nodes)), overrides=overrides)
+
+
+def _equipped(site: Site, stream: Stream) -> tuple[NodeInfo, ...]:
+    """The nodes, with CPU and memory where jobs ask for some."""
+    if all(kind.demand.plain for kind in stream.jobs.kinds):
+        return site.nodes
+    return tuple(replace(node, resources=site.resources[node.flavor]) for node in site.nodes)
+
+
+def _zone(found: Imported, request: TraceRequest) -> tzinfo:
+    return find_zone(request.zone or found.zone) if request.zone or found.zone else UTC
 
 
 def run_futures(
@@ -235,7 +279,7 @@ def _tasks(asked: SimulationRequest, futures: Sequence[Future], workshop: Worksh
                 split, _ = split_never_fit(replace(scenario, jobs=drawn.jobs))
                 scenario, real = replace(scenario, jobs=split.jobs), drawn.real_wait_ms[split.chosen]
             yield Task(
-                scenario, seed, real, future.site.domains if asked.picture and first else None, future.days * _DAY_S,
+                scenario, seed, real, future.site.domains if asked.picture and first else None, scenario.until_s or 0.0,
                 asked.events if first and number == 0 else None,
             )  # fmt: skip
 
@@ -247,8 +291,9 @@ def _simulated(asked: SimulationRequest, future: Future, results: Sequence[Resul
     compared = any(r.compared for r in replications)
     notes = site.notes if compared or not replayed else (*site.notes, _UNCOMPARED)
     return Simulated(
-        name=site.name, label=future.label, pools=tuple((p.name, len(p.nodes), p.gpus_per_node) for p in site.pools),
-        source=future.source, jobs=len(future.scenario.jobs), days=future.days, seed=asked.seed, seeds=asked.seeds,
+        name=site.name, label=future.label, pools=tuple((p.name, len(p.nodes), site.units(p)) for p in site.pools),
+        source=future.source, jobs=len(future.scenario.jobs), days=future.days,
+        warm_up_s=future.warm_up_s, seed=asked.seed, seeds=asked.seeds,
         replayed=replayed, replications=replications,
         left_out=future.stream.left_out, never_fit=future.never_fit, remarks=(*notes, *future.stream.remarks),
         figures=tuple(sorted(future.figures, key=lambda f: (f.origin, f.name))), limits=site.limits,
@@ -260,103 +305,6 @@ def _simulated(asked: SimulationRequest, future: Future, results: Sequence[Resul
 def _calibration(asked: SimulationRequest, replications: Sequence[Replication]) -> Calibration | None:
     whole = [r for r in replications if not r.partial]
     return calibrate(whole, Tolerance(asked.tolerance))
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Jobs that may fit, with a mask of them among all."""
-
-    jobs: Jobs
-    chosen: NDArray[np.bool_]
-
-
-def split_never_fit(scenario: Scenario) -> tuple[Split, tuple[NeverFits, ...]]:
-    """The jobs without those that could not even start on an empty cluster, and those by kind."""
-    state = State(scenario.nodes, levels=scenario.levels, tree=scenario.tree, policy=scenario.policy)
-    jobs = scenario.jobs
-    why = [_why_never(state, kind) for kind in jobs.kinds]
-    if not any(why):
-        return Split(jobs, np.ones(len(jobs), dtype=np.bool_)), ()
-    never = np.array([bool(reason) for reason in why])[jobs.kind]
-    found: dict[tuple[int, str, str], NeverFits] = {}
-    for place in np.flatnonzero(never).tolist():
-        kind, reason = jobs.kinds[jobs.kind[place]], why[jobs.kind[place]]
-        key = (kind.demand.least_gpus, kind.queue, reason)
-        known = found.get(key)
-        found[key] = (
-            NeverFits(1, kind.demand.least_gpus, kind.queue, jobs.name(place), reason)
-            if known is None
-            else replace(known, jobs=known.jobs + 1)
-        )
-    kept = ~never
-    left = replace(
-        jobs, submit_ms=jobs.submit_ms[kept], work_ms=jobs.work_ms[kept], limit_ms=jobs.limit_ms[kept],
-        kind=jobs.kind[kept], fate=jobs.fate[kept],
-        names=tuple(n for n, k in zip(jobs.names, kept.tolist(), strict=True) if k) if jobs.names else (),
-    )  # fmt: skip
-    return Split(left, kept), tuple(sorted(found.values(), key=lambda f: (-f.jobs, f.gpus)))
-
-
-def _why_never(state: State, kind: Kind) -> str:
-    """Why a kind of job can never start, "" when it can."""
-    demand = kind.demand
-    flavors = [f for f in (demand.flavors or state.cluster.flavors) if f in state.cluster.floors]
-    fitting = [f for f in flavors if state.cluster.could_ever(demand, f)]
-    if not fitting:
-        largest = max(int(state.cluster.floors[f].total.sum()) for f in flavors) if flavors else 0
-        return f"no pool has room for it; the largest has {largest} GPUs"
-    if not state.tree.queues:
-        return ""
-    most = max(state.usage.potential(kind.queue, f) if state.usage.named(kind.queue, f) else 0.0 for f in fitting)
-    return "" if most >= demand.least_gpus else f"queue {kind.queue} may use {most:g} GPUs at most"
-
-
-def bare_file(nodes: str) -> str:
-    """An architecture of nothing but equal nodes, from `16x8`.
-
-    Raises:
-        InvalidInput: when it is not so.
-    """
-    count, cross, gpus = nodes.lower().partition("x")
-    if (
-        not (cross and count.isdecimal() and gpus.isdecimal())
-        or not 0 < int(count) <= 100_000
-        or not 0 < int(gpus) <= 128
-    ):
-        raise InvalidInput(f"--nodes is '{nodes}', must be nodes x GPUs of each, such as 16x8")
-    last = f"{int(count):0{len(count)}d}"
-    hosts = f"node-[{1:0{len(last)}d}-{last}]" if int(count) > 1 else "node-1"
-    return (
-        f"apiVersion: clusterwright/v1alpha1\ncluster: {int(count)} nodes with {int(gpus)} GPUs\n"
-        f'pools:\n  gpu:\n    nodes: "{hosts}"\n    hardware: {{gpus: {int(gpus)}}}\n'
-        "scheduling: {engine: slurm, backfill: easy}\n"
-    )
-
-
-def _check(asked: SimulationRequest) -> None:
-    problems = []
-    if not asked.files and not asked.nodes:
-        problems.append("name an architecture file, or --nodes such as 16x8")
-    if asked.files and asked.nodes:
-        problems.append("--nodes stands in place of an architecture file; give one of them")
-    if asked.days is not None and not 0 < asked.days <= _MOST_DAYS:
-        problems.append(f"--days is {asked.days:g}, must be more than 0 and at most {_MOST_DAYS:,}")
-    if not 1 <= asked.seeds <= _MOST_SEEDS:
-        problems.append(f"--seeds is {asked.seeds}, must be from 1 to {_MOST_SEEDS:,}")
-    if asked.seed < 0:
-        problems.append(f"--seed is {asked.seed}, must be 0 or more")
-    if asked.processes is not None and asked.processes < 1:
-        problems.append(f"--jobs is {asked.processes}, must be 1 or more")
-    if not 0 <= asked.tolerance < float("inf"):
-        problems.append(f"--tolerance is {asked.tolerance:g}, a share of the real wait of 0 or more")
-    if asked.draw and asked.trace is None:
-        problems.append("--draw draws jobs like those of a trace; give --trace")
-    if asked.nodes and asked.trace is None:
-        problems.append("--nodes has no workloads of its own; give --trace, such as a dump of sacct")
-    if asked.events is not None and asked.events.exists() and not asked.force:
-        problems.append(f"{asked.events} exists; --force replaces it")
-    if problems:
-        raise InvalidInput(*problems)
 
 
 def _trace_name(request: TraceRequest, *, drawn: bool = False) -> str:

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from clusterwright.app.replicating import Request, Show
-from clusterwright.app.simulating import Future, SimulationRequest, Workshop, run_futures
+from clusterwright.app.simulated_speeds import Speeds
+from clusterwright.app.simulating import Future, Workshop, run_futures
+from clusterwright.app.simulation_requests import SimulationRequest
 from clusterwright.ledger.lines import GPU_MS_PER_GPU_H, Line
 from clusterwright.ledger.ratios import allocated_share, goodput_share
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.spelling import did_you_mean
 from clusterwright.report.answers import Answer
-from clusterwright.report.replications import Estimate, Simulated, estimate_level, estimate_of, pair
-from clusterwright.report.simulations import say_percent, span
+from clusterwright.report.replications import Estimate, Replication, Simulated, estimate_level, estimate_of, pair
+from clusterwright.report.simulations import percent, say_money, say_percent, span
 from clusterwright.simulate.expansions import Delivery
 from clusterwright.simulate.sizing import on_another_flavor, with_node_failing
 
@@ -54,6 +56,8 @@ def ask(
     if question.name not in QUESTIONS:
         near = did_you_mean(question.name, QUESTIONS) or f"questions: {', '.join(QUESTIONS)}"
         raise InvalidInput(f"--ask is '{question.name}'; {near}")
+    if question.name == "other-gpu" and not asked.speeds:
+        asked = replace(asked, speeds=Speeds(catalogue=True))
     workshop = Workshop(asked)
     build, answer = QUESTIONS[question.name]
     futures = build(workshop, question)
@@ -122,7 +126,8 @@ def _failing(workshop: Workshop, question: Question) -> list[Future]:
     quiet = workshop.build(workshop.asked.overrides, "no node fails", failures="none")
     care = workshop.build(workshop.asked.overrides).scenario.faults.care
     node = next(n for n, info in enumerate(quiet.scenario.nodes) if info.flavor == pool)
-    struck = with_node_failing(quiet.scenario, node, quiet.days * _DAY_S / 2, care)
+    half_s = quiet.scenario.counted_from_s + quiet.days * _DAY_S / 2
+    struck = with_node_failing(quiet.scenario, node, half_s, care)
     name = quiet.scenario.nodes[node].name
     return [quiet, replace(quiet, label=f"{name} fails at half time", scenario=struck)]
 
@@ -161,13 +166,29 @@ def _elsewhere(workshop: Workshop, question: Question) -> list[Future]:
 
 def _moved(question: Question, found: list[Simulated]) -> Answer:
     before, after = found
-    waits = pair(before.replications, after.replications, lambda r: g.wait_s[2] if (g := r.group("all")) else None)
-    told = "-" if waits is None else f"from {span(waits.first.value)} to {span(waits.second.value)}"
-    return Answer(
-        question.name,
-        f"{after.label}: p95 queue time goes {told}",
-        "how fast the jobs run there is not changed; queues need quota of that pool",
-    )
+
+    def change(read: Callable[[Replication], float | None], say: Callable[[float], str]) -> str:
+        both = pair(before.replications, after.replications, read)
+        return "is not known" if both is None else f"goes from {say(both.first.value)} to {say(both.second.value)}"
+
+    said = [
+        f"p95 queue time {change(lambda r: g.wait_s[2] if (g := r.group('all')) else None, span)}",
+        f"the useful share {change(lambda r: goodput_share(r.lines), percent)}",
+        f"the number of jobs that succeeded {change(lambda r: float(r.fared.get('succeeded', 0)), '{:,.4g}'.format)}",
+    ]
+    if before.currency:
+        money = change(_cost_of_success, lambda v: say_money(Estimate(v), before.currency))
+        said.append(f"the cost of all GPUs per job that succeeded {money}")
+    pool = after.label.rpartition(" ")[2]
+    speeds = [f for f in after.figures if f.name.startswith((f"speeds.{pool}", "speeds.equal"))]
+    told = "; ".join(f"speed × {f.value:.3g}, {f.origin.word}: {f.basis}" for f in speeds if f.origin is not None)
+    basis = told or "all jobs were measured on that GPU, or equal speed is declared"
+    return Answer(question.name, f"{after.label}: {', '.join(said)}", f"{basis}; queues need quota of that pool")
+
+
+def _cost_of_success(found: Replication) -> float | None:
+    jobs = found.fared.get("succeeded", 0)
+    return found.cost / jobs if found.cost is not None and jobs else None
 
 
 # -- an expansion that arrives late -----------------------------------------------------------------------------------
@@ -184,7 +205,7 @@ def _late(workshop: Workshop, question: Question) -> list[Future]:
     found = []
     for part in _LATE:
         planned_s = part * grown.days * _DAY_S
-        order = Delivery("expansion", tuple(places), planned_s)
+        order = Delivery("expansion", tuple(places), grown.scenario.counted_from_s + planned_s)
         scenario = replace(grown.scenario, spares=spares, deliveries=(order,))
         label = "lead=never" if part == 1 else f"lead={planned_s / _DAY_S:.3g} d"
         found.append(replace(grown, label=label, scenario=scenario))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clusterwright.app.replicating import Request, Show
-from clusterwright.app.simulating import SimulationRequest, Workshop, run_futures
+from clusterwright.app.simulating import Workshop, run_futures
+from clusterwright.app.simulation_requests import SimulationRequest
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.report.replications import Simulated
 

@@ -5,68 +5,44 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clusterwright.app.guarding import INTERRUPTED
+from clusterwright.cli import simulate_options as options
 from clusterwright.cli.output import Exit, columns, is_terminal, note, say, say_json
+from clusterwright.cli.simulate_options import Form
 from clusterwright.lib.errors import InvalidInput
 
 if TYPE_CHECKING:  # numpy and the simulator are imported when something is simulated
     from clusterwright.app.replicating import Request as StopRequest
     from clusterwright.app.replicating import Show, Standing
-    from clusterwright.app.simulating import SimulationRequest
+    from clusterwright.app.simulation_requests import SimulationRequest
     from clusterwright.report.replications import Simulated
 
 
-class Form(StrEnum):
-    """Forms of the result."""
-
-    text = "text"
-    json = "json"
-    html = "html"
-
-
-FILES = typer.Argument(metavar="[FILE]...", help="Architecture files, merged in order; - reads standard input.")
-NODES = typer.Option(metavar="NxG", help="In place of a file: N equal nodes with G GPUs, such as 16x8; needs --trace.")
-TRACE = typer.Option(metavar="FILE", help="A job trace, such as a dump of sacct; as `cw trace inspect` reads it.")
-KIND = typer.Option(metavar="KIND", help="Kind of the trace; found out if absent.")
-MAP = typer.Option("--map", metavar="FIELD=COLUMN[:UNIT],...", help="Columns of a CSV trace of anybody's.")
-ZONE = typer.Option(metavar="ZONE", help="Time zone of the trace's local times.")
-DAYS = typer.Option(metavar="N", help="Days to simulate; else the trace's window, or 30.")
-DRAW = typer.Option("--draw", help="Draw jobs from distributions fitted to the trace, others with every seed.")
-SEEDS = typer.Option(metavar="K", help="Futures to simulate: seeds S to S+K-1.")
-SEED = typer.Option(metavar="S", help="First seed; the same seed gives the same events, byte for byte.")
-JOBS = typer.Option("--jobs", metavar="J", help="Processes at the same time; else one per processor.")
-FAILURES = typer.Option(metavar="NAME", help="Failure rates of the catalogue: llama3-405b, rsc-1, rsc-2; or none.")
-CHECKPOINT = typer.Option(metavar="TIME", help="How often jobs of the trace save their work, such as 1h; else never.")
-QUEUE = typer.Option("--queue", metavar="OLD=NEW", help="Queue, account or QOS of the trace → declared queue; *=NEW.")
-SET = typer.Option("--set", metavar="PATH=VALUE", help="Write over a value of the files; pools.X.nodes takes a number.")
-CATALOGUE = typer.Option("--catalogue", metavar="FILE", help="A catalogue of your own, over the shipped.")
-TOLERANCE = typer.Option(metavar="SHARE", help="How far replayed waits may be from real ones, a share of these.")
-FORMAT = typer.Option("--format", help="Text for people, everything as JSON, or one page of HTML.")
-OUTPUT = typer.Option("--output", metavar="PATH", help="File to write; else standard output.")
-FORCE = typer.Option("--force", help="Replace files that exist.")
-
-
 def simulate(
-    files: Annotated[list[str] | None, FILES] = None,
-    nodes: Annotated[str, NODES] = "",
-    trace: Annotated[list[str] | None, TRACE] = None,
-    kind: Annotated[str, KIND] = "",
-    mapping: Annotated[str, MAP] = "",
-    zone: Annotated[str, ZONE] = "",
-    days: Annotated[float | None, DAYS] = None,
-    draw: Annotated[bool, DRAW] = False,
-    seeds: Annotated[int, SEEDS] = 5,
-    seed: Annotated[int, SEED] = 0,
-    jobs: Annotated[int | None, JOBS] = None,
-    failures: Annotated[str, FAILURES] = "llama3-405b",
-    checkpoint: Annotated[str, CHECKPOINT] = "",
-    queues: Annotated[list[str] | None, QUEUE] = None,
+    files: options.Files = None,
+    nodes: options.Nodes = "",
+    trace: options.Trace = None,
+    kind: options.Kind = "",
+    mapping: options.Mapping = "",
+    zone: options.Zone = "",
+    since: options.Since = "",
+    until: options.Until = "",
+    days: options.Days = None,
+    warm_up: options.WarmUp = "",
+    draw: options.Draw = False,
+    seeds: options.Seeds = 5,
+    seed: options.Seed = 0,
+    jobs: options.Processes = None,
+    failures: options.Failures = "llama3-405b",
+    checkpoint: options.Checkpoint = "",
+    speeds: options.Speeds = None,
+    gpus_only: options.GpusOnly = False,
+    queues: options.Queues = None,
     sweep: Annotated[
         str, typer.Option("--sweep", metavar="PATH=V1,V2,…", help="One row for each value, or for a..b/step.")
     ] = "",
@@ -83,15 +59,15 @@ def simulate(
     ] = "",
     pool: Annotated[str, typer.Option("--pool", metavar="POOL", help="Pool that a question is about.")] = "",
     add: Annotated[int, typer.Option("--add", metavar="N", help="Of lead-time: nodes that were ordered.")] = 0,
-    overrides: Annotated[list[str] | None, SET] = None,
-    catalogues: Annotated[list[str] | None, CATALOGUE] = None,
-    tolerance: Annotated[float, TOLERANCE] = 0.5,
+    overrides: options.Overrides = None,
+    catalogues: options.Catalogues = None,
+    tolerance: options.Tolerance = 0.5,
     events: Annotated[
         Path | None, typer.Option("--events", metavar="PATH", help="Write every event of the first future to a file.")
     ] = None,
-    output: Annotated[Form, FORMAT] = Form.text,
-    out: Annotated[Path | None, OUTPUT] = None,
-    force: Annotated[bool, FORCE] = False,
+    output: options.Output = Form.text,
+    out: options.Out = None,
+    force: options.Force = False,
 ) -> None:
     """Simulate weeks of queueing, failures and repairs in seconds: waits, utilisation, goodput, cost, with intervals.
 
@@ -109,8 +85,10 @@ def simulate(
     Exit codes: 0 simulated; 2 invalid input; 3 the replay is outside its tolerance, or jobs never fit; 130 interrupted.
     """
     asked = request_of(
-        files, nodes, trace, kind, mapping, zone, days, draw, seeds, seed, jobs, failures, checkpoint, queues,
-        overrides, catalogues, tolerance, events, out, force, picture=output is Form.html,
+        files=files, nodes=nodes, trace=trace, kind=kind, mapping=mapping, zone=zone, since=since, until=until,
+        days=days, warm_up=warm_up, draw=draw, seeds=seeds, seed=seed, jobs=jobs, failures=failures,
+        checkpoint=checkpoint, speeds=speeds, gpus_only=gpus_only, queues=queues, overrides=overrides,
+        catalogues=catalogues, tolerance=tolerance, events=events, output=output, out=out, force=force,
     )  # fmt: skip
     if ask:
         _answer(asked, ask, limit, pool, add, output, out)
@@ -168,32 +146,38 @@ def time_of(option: str, text: str) -> float | None:
 
 
 def request_of(
+    *,
     files: Sequence[str] | None,
     nodes: str,
     trace: Sequence[str] | None,
     kind: str,
     mapping: str,
     zone: str,
+    since: str,
+    until: str,
     days: float | None,
+    warm_up: str,
     draw: bool,
     seeds: int,
     seed: int,
     jobs: int | None,
     failures: str,
     checkpoint: str,
+    speeds: Sequence[str] | None,
+    gpus_only: bool,
     queues: Sequence[str] | None,
-    overrides: Sequence[str] | None,
     catalogues: Sequence[str] | None,
     tolerance: float,
-    events: Path | None,
+    output: Form,
     out: Path | None,
     force: bool,
-    *,
-    picture: bool = False,
+    overrides: Sequence[str] | None = None,
+    events: Path | None = None,
 ) -> SimulationRequest:
     """The request that the options make, checked as far as it can be before anything is read."""
     from clusterwright.app.simulated_jobs import parse_queues
-    from clusterwright.app.simulating import SimulationRequest
+    from clusterwright.app.simulated_speeds import parse_speeds
+    from clusterwright.app.simulation_requests import SimulationRequest
     from clusterwright.app.trace_reading import TraceRequest
 
     if out is not None and out.exists() and not force:
@@ -210,20 +194,25 @@ def request_of(
         files=files or (),
         nodes=nodes,
         trace=TraceRequest(tuple(trace), kind, mapping, zone) if trace else None,
+        since=since,
+        until=until,
         days=days,
+        warm_up_s=time_of("--warm-up", warm_up),
         draw=draw,
         seeds=seeds,
         seed=seed,
         processes=jobs,
         failures=failures,
         checkpoint_s=saved_s,
+        speeds=parse_speeds(speeds or ()),
+        gpus_only=gpus_only,
         queues=parse_queues(queues or ()),
         overrides=overrides or (),
         catalogues=catalogues or (),
         tolerance=tolerance,
         events=events,
         force=force,
-        picture=picture,
+        picture=output is Form.html,
     )
 
 

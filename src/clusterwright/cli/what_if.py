@@ -2,69 +2,51 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from clusterwright.app.guarding import INTERRUPTED
+from clusterwright.cli import simulate_options as options
 from clusterwright.cli.output import columns, note
-from clusterwright.cli.simulate import (
-    CATALOGUE,
-    CHECKPOINT,
-    DAYS,
-    DRAW,
-    FAILURES,
-    FILES,
-    FORCE,
-    FORMAT,
-    JOBS,
-    KIND,
-    MAP,
-    NODES,
-    OUTPUT,
-    QUEUE,
-    SEED,
-    SEEDS,
-    TOLERANCE,
-    TRACE,
-    ZONE,
-    Form,
-    leave,
-    request_of,
-    watched,
-    write,
-)
+from clusterwright.cli.simulate import leave, request_of, watched, write
+from clusterwright.cli.simulate_options import Form
 
 
 def what_if(
-    files: Annotated[list[str] | None, FILES] = None,
+    files: options.Files = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="What is changed; as often as needed.")
     ] = None,
-    nodes: Annotated[str, NODES] = "",
-    trace: Annotated[list[str] | None, TRACE] = None,
-    kind: Annotated[str, KIND] = "",
-    mapping: Annotated[str, MAP] = "",
-    zone: Annotated[str, ZONE] = "",
-    days: Annotated[float | None, DAYS] = None,
-    draw: Annotated[bool, DRAW] = False,
-    seeds: Annotated[int, SEEDS] = 5,
-    seed: Annotated[int, SEED] = 0,
-    jobs: Annotated[int | None, JOBS] = None,
-    failures: Annotated[str, FAILURES] = "llama3-405b",
-    checkpoint: Annotated[str, CHECKPOINT] = "",
-    queues: Annotated[list[str] | None, QUEUE] = None,
-    catalogues: Annotated[list[str] | None, CATALOGUE] = None,
-    tolerance: Annotated[float, TOLERANCE] = 0.5,
-    output: Annotated[Form, FORMAT] = Form.text,
-    out: Annotated[Path | None, OUTPUT] = None,
-    force: Annotated[bool, FORCE] = False,
+    nodes: options.Nodes = "",
+    trace: options.Trace = None,
+    kind: options.Kind = "",
+    mapping: options.Mapping = "",
+    zone: options.Zone = "",
+    since: options.Since = "",
+    until: options.Until = "",
+    days: options.Days = None,
+    warm_up: options.WarmUp = "",
+    draw: options.Draw = False,
+    seeds: options.Seeds = 5,
+    seed: options.Seed = 0,
+    jobs: options.Processes = None,
+    failures: options.Failures = "llama3-405b",
+    checkpoint: options.Checkpoint = "",
+    speeds: options.Speeds = None,
+    gpus_only: options.GpusOnly = False,
+    queues: options.Queues = None,
+    catalogues: options.Catalogues = None,
+    tolerance: options.Tolerance = 0.5,
+    output: options.Output = Form.text,
+    out: options.Out = None,
+    force: options.Force = False,
 ) -> None:
     """Simulate the cluster as it is and changed, with the same jobs, failures and repairs, and say what differs.
 
     --set addresses the architecture by path: pools.gpu.nodes=24 (a number of nodes, or a host list),
-    scheduling.backfill=easy, scheduling.queues.research.guarantee.gpu=64. An empty value removes it.
+    scheduling.backfill=easy, scheduling.queues.research.guarantee.gpu=64, pools.gpu.shape=dgx-h200. An empty value
+    removes it. With another GPU, --speed says how fast jobs run there; else equal speed is assumed.
 
     Differences are paired by seed and carry the 95 % interval of the pairs; one whose interval holds 0 is not clear.
     With a trace that has real waits, the cluster as it is is replayed first: outside of --tolerance the what-if is
@@ -73,8 +55,10 @@ def what_if(
     Exit codes: 0 simulated; 2 invalid input; 3 the replay is outside its tolerance, or jobs never fit; 130 interrupted.
     """
     asked = request_of(
-        files, nodes, trace, kind, mapping, zone, days, draw, seeds, seed, jobs, failures, checkpoint, queues,
-        (), catalogues, tolerance, None, out, force, picture=output is Form.html,
+        files=files, nodes=nodes, trace=trace, kind=kind, mapping=mapping, zone=zone, since=since, until=until,
+        days=days, warm_up=warm_up, draw=draw, seeds=seeds, seed=seed, jobs=jobs, failures=failures,
+        checkpoint=checkpoint, speeds=speeds, gpus_only=gpus_only, queues=queues, catalogues=catalogues,
+        tolerance=tolerance, output=output, out=out, force=force,
     )  # fmt: skip
     from clusterwright.app import simulation_outputs, what_ifs
 

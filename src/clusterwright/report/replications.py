@@ -72,7 +72,8 @@ class Replication:
         lines: of the ledger; they sum to installed GPU-ms.
         fared: how jobs ended, by word.
         failures: of nodes by cause, that struck something.
-        ettr: weighted by GPUs; None where nobody asked for a GPU.
+        ettr: weighted by GPUs; None where nobody asked for a GPU. Work of jobs that still run at the end counts.
+        ettr_saved: the same where of such jobs only what is saved counts.
         fairness: Jain's index; None where no queue is entitled to anything.
         spread: largest ÷ smallest mean slowdown of a queue.
         succeeded_gpu_h: productive GPU-hours of jobs that succeeded.
@@ -89,6 +90,7 @@ class Replication:
     preemptions: int
     requeued: int
     ettr: float | None
+    ettr_saved: float | None
     fairness: float | None
     spread: float | None
     succeeded_gpu_h: float
@@ -259,6 +261,8 @@ class Simulated:
         pools: (name, nodes, GPUs of a node).
         source: where the jobs come from.
         jobs: of one replication; of several with different numbers the first.
+        days: that count, after the warm-up.
+        warm_up_s: from the beginning until statistics and ledger begin.
         left_out: reason → rows of the trace that are no jobs here.
         figures: what the result rests on, the weakest first.
         limits: what is not modelled, where it matters here.
@@ -272,6 +276,7 @@ class Simulated:
     source: str
     jobs: int
     days: float
+    warm_up_s: float
     seed: int
     seeds: int
     replayed: bool

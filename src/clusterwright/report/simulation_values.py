@@ -20,7 +20,7 @@ from clusterwright.report.replications import (
     group_names,
     pair,
 )
-from clusterwright.report.simulations import comparisons, cost_per_hour, sums
+from clusterwright.report.simulations import comparisons, cost_per_hour, not_saved_gpu_h, sums
 
 #: Version of the schema; it grows when a field changes its meaning or goes.
 SCHEMA: Final = "clusterwright/simulation/v1"
@@ -39,6 +39,7 @@ def simulated_values(found: Simulated) -> dict[str, Any]:
         "replayed": found.replayed,
         "partial": found.partial,
         "days": found.days,
+        "warm_up_s": found.warm_up_s,
         "seed": found.seed,
         "seeds": found.seeds,
         "pools": [{"name": name, "nodes": nodes, "gpus_per_node": each} for name, nodes, each in found.pools],
@@ -58,6 +59,7 @@ def simulated_values(found: Simulated) -> dict[str, Any]:
                 line.value: _estimate(estimate_of(rs, lambda r, x=line: r.lines.of(x) / GPU_MS_PER_GPU_H))  # type: ignore[misc]
                 for line in Line
             },
+            "not_saved_yet_gpu_hours": _estimate(estimate_of(rs, not_saved_gpu_h)),
             "installed_gpu_ms": installed,
             "sum_of_lines_gpu_ms": total,
         },
@@ -65,6 +67,7 @@ def simulated_values(found: Simulated) -> dict[str, Any]:
         "useful_share": _estimate(estimate_of(rs, lambda r: goodput_share(r.lines))),
         "useful_of_allocated": _estimate(estimate_of(rs, lambda r: useful_of_allocated(r.lines))),
         "ettr": _estimate(estimate_of(rs, lambda r: r.ettr)),
+        "ettr_saved": _estimate(estimate_of(rs, lambda r: r.ettr_saved)),
         "fairness": _estimate(estimate_of(rs, lambda r: r.fairness)),
         "slowdown_spread": _estimate(estimate_of(rs, lambda r: r.spread)),
         "cost": {

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from clusterwright.ledger.lines import GPU_MS_PER_GPU_H, Line
+from clusterwright.ledger.lines import GPU_MS_PER_GPU_H, UNDECIDED, Line
 from clusterwright.ledger.ratios import allocated_share, goodput_share, useful_of_allocated
 from clusterwright.lib.figures import format_amount
 from clusterwright.lib.quantities import CURRENCIES
@@ -162,7 +162,8 @@ def heading(found: Simulated) -> list[str]:
 def _spans(found: Simulated) -> str:
     last = found.seed + found.seeds - 1
     seeds = f"seeds {found.seed} to {last}" if found.seeds > 1 else f"seed {found.seed}"
-    return f"{found.days:.4g} days × {found.seeds} future{'s' * (found.seeds != 1)} ({seeds})"
+    warm = f" after a warm-up of {span(found.warm_up_s)}" if found.warm_up_s else ""
+    return f"{found.days:.4g} days{warm} × {found.seeds} future{'s' * (found.seeds != 1)} ({seeds})"
 
 
 def _partial(found: Simulated) -> list[str]:
@@ -268,6 +269,12 @@ def _use(found: Simulated) -> list[str]:
         f"{say_percent(estimate_of(rs, lambda r: useful_of_allocated(r.lines)))} of the allocated",
         f"ETTR        {_plain(estimate_of(rs, lambda r: r.ettr), 3)}  productive ÷ (held + queued), weighted by GPUs",
     ]
+    open_h, saved = estimate_of(rs, not_saved_gpu_h), estimate_of(rs, lambda r: r.ettr_saved)
+    if open_h is not None and open_h.value:
+        lines.append(
+            f"            {open_h.value:,.1f} productive GPU-h are of jobs that still ran at the end, since their last "
+            f"checkpoint; ETTR would be {_plain(saved, 3)} if all of them were lost"
+        )
     fair, spread = estimate_of(rs, lambda r: r.fairness), estimate_of(rs, lambda r: r.spread)
     if fair is not None:
         lines.append(f"fairness    {_plain(fair, 3)}  Jain's index of delivered ÷ entitled over the queues")
@@ -312,6 +319,11 @@ def _ledger(found: Simulated) -> list[str]:
     lines.append(f"  {'installed GPUs × time':32}{installed / GPU_MS_PER_GPU_H / len(rs):>16,.1f}")
     lines.append(f"  over all futures {installed:,} GPU-ms {same} {total:,} GPU-ms, exactly")
     return lines
+
+
+def not_saved_gpu_h(found: Replication) -> float:
+    """Productive GPU-hours of attempts that still ran at the end, since their last checkpoint."""
+    return found.lines.of(Line.PRODUCTIVE, UNDECIDED) / GPU_MS_PER_GPU_H
 
 
 def sums(found: Simulated) -> tuple[int, int]:

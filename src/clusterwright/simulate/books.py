@@ -119,7 +119,8 @@ def _blocker(state: State, flavor: str, free: int) -> str:
     """Why the first waiting job that could use a flavor does not get its free GPUs; "" when nobody wants them."""
     head = _head(state, flavor)
     if head is None:
-        return ""
+        wanted = any(flavor in (r.demand.flavors or (flavor,)) for r in state.overdrawn.values())
+        return "BUDGET" if wanted else ""
     if head.id in state.claims:
         return "PREEMPTING"
     if free < head.demand.least_gpus:

@@ -44,6 +44,7 @@ class Kind:
         backoff_ms: before such a retry.
         grace_ms: to leave when preempted; None is the policy's.
         reservation: window that it may use.
+        speeds: (flavor, how many times as fast its work goes there as where it was measured), where it is not 1.
     """
 
     demand: Demand
@@ -61,6 +62,7 @@ class Kind:
     backoff_ms: int = 0
     grace_ms: int | None = None
     reservation: str = ""
+    speeds: tuple[tuple[str, float], ...] = ()
 
     @property
     def size(self) -> str:
@@ -72,7 +74,7 @@ class SimJob(NamedTuple):
     """One job, for scenarios that are written by hand.
 
     Args:
-        work_s: at work on all GPUs it asks for, without starts, stalls and what is lost.
+        work_s: at work on all GPUs it asks for, at the measured speed, without starts, stalls and what is lost.
         limit_s: of one attempt from its start; None is no limit.
     """
 
@@ -90,7 +92,7 @@ class Jobs:
 
     Args:
         submit_ms: (jobs,) int64, ascending.
-        work_ms: (jobs,) int64, at least 1: time at work on all GPUs it asks for.
+        work_ms: (jobs,) int64, at least 1: time at work on all GPUs it asks for, at the measured speed.
         limit_ms: (jobs,) int64, of one attempt, `NONE_MS` without.
         kind: (jobs,) int32, index into `kinds`.
         fate: (jobs,) uint8 of `Fate`.

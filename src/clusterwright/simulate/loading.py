@@ -5,8 +5,8 @@ is is shared max-min fairly: who is limited by itself gets its own rate, and the
 (processor sharing). Readers of one rate are at the same point of a common clock of bytes, so that a change costs the
 number of different rates, not of readers.
 
-Page caches and copies between peers make a difference of tens of times, and no store has them by itself: they count
-only where `plan_load` is told of them.
+Page caches and copies between peers make a difference of tens of times, and no store has them by itself: who has the
+bytes already is no reader.
 """
 
 from __future__ import annotations
@@ -19,37 +19,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one start reads from the store, and what follows.
+    """What one start reads from the store.
 
     Args:
         readers: nodes that read.
         bytes_each: that each of them reads.
-        after_s: from the end of the last read until all nodes have their data.
     """
 
     readers: int
     bytes_each: float
-    after_s: float = 0.0
-
-
-def plan_load(nodes: int, bytes_each: float, cached_nodes: int = 0, peer_bytes_per_s: float | None = None) -> Load:
-    """How a gang loads the same bytes on each of its nodes.
-
-    Args:
-        cached_nodes: of them have the bytes in a page cache or on a local drive, and read nothing.
-        peer_bytes_per_s: at which a node passes on to the next what it has; None when nodes do not. One copy is then
-            read, or none when a node has it, and is passed on in a pipeline of small pieces; reading and passing on
-            are counted one after the other.
-    """
-    missing = nodes - cached_nodes
-    if not 0 <= missing <= nodes or bytes_each < 0:
-        raise ValueError("no more nodes have the bytes than there are, and no bytes are negative")
-    if peer_bytes_per_s is None or not missing:
-        return Load(missing, bytes_each)
-    if not peer_bytes_per_s > 0:
-        raise ValueError("peers pass on at a rate above 0")
-    readers = 0 if cached_nodes else 1
-    return Load(readers, bytes_each, bytes_each / peer_bytes_per_s if nodes > readers else 0.0)
 
 
 @dataclass(slots=True)
@@ -153,10 +131,3 @@ class SharedStore:
             left -= rates[own] * self._lanes[own].readers
             readers -= self._lanes[own].readers
         return rates
-
-
-def load_s(load: Load, store_bytes_per_s: float, reader_bytes_per_s: float = math.inf) -> float:
-    """Seconds until a start that is alone has loaded."""
-    if not load.readers:
-        return load.after_s
-    return load.bytes_each / min(reader_bytes_per_s, store_bytes_per_s / load.readers) + load.after_s

@@ -19,6 +19,7 @@ from clusterwright.ledger.attempts import Ending
 from clusterwright.ledger.lines import Account, to_ms
 from clusterwright.ledger.totals import Lines
 from clusterwright.model.jobs import Cause, JobId
+from clusterwright.queueing.budgets import Budgets
 from clusterwright.queueing.clusters import NoFit
 from clusterwright.queueing.cycling import run_cycle
 from clusterwright.queueing.decisions import Preemption, Start
@@ -34,6 +35,7 @@ from clusterwright.simulate.jobs import NONE_MS, Fate
 from clusterwright.simulate.loading import Load, SharedStore
 from clusterwright.simulate.running import LOADING_MS, Run, Stop, ending_of
 from clusterwright.simulate.scenarios import NodeLoss, Scenario
+from clusterwright.simulate.speeds import paces_of, wall_ms, work_ms
 from clusterwright.simulate.streams import Streams
 from clusterwright.simulate.tallies import Fared, Results, Tallies
 from clusterwright.simulate.upkeep import Upkeep
@@ -70,7 +72,7 @@ class Outcome:
         partial: whether it was stopped before its end.
         failures: of nodes and domains that struck something.
         cycles: of the queue.
-        preemptions: attempts that had to leave for another job.
+        preemptions: attempts that had to leave for another job, from `counted_from_s` on.
     """
 
     scenario: Scenario
@@ -124,11 +126,13 @@ class Simulation:
             tree=scenario.tree,
             policy=scenario.policy,
             windows=scenario.windows,
+            budgets=Budgets(scenario.tree, scenario.budgets) if scenario.budgets else None,
         )
         until_s = scenario.until_s
         self._until_ms = _NEVER if until_s is None else to_ms(until_s)
         self._agenda = Agenda()
-        self._ledger = Ledger(0.0)
+        self._counted_ms = to_ms(scenario.counted_from_s)
+        self._ledger = Ledger(scenario.counted_from_s)
         self._books = Books(scenario, self.state, self._ledger)
         self._upkeep = Upkeep(scenario, self.state, self._books, self._agenda, self, Streams(seed, replication))
         rate = scenario.store_bytes_per_s
@@ -147,7 +151,9 @@ class Simulation:
             or scenario.policy.preemption.minimum_runtime_s > 0
             or bool(scenario.windows or scenario.maintenance)
             or any(k.backoff_ms for k in jobs.kinds)
+            or bool(scenario.budgets)
         )
+        self._paces = paces_of(jobs.kinds)
         self._next = self._ended = self._cycles = self._preemptions = 0
         self._retried: dict[int, int] = {}
         self._now_ms = 0
@@ -216,6 +222,8 @@ class Simulation:
             run = self._running.pop(number)
             spent = run.account_for(at_ms)
             self._note(run, spent)
+            self._tallies.lost[number] -= run.gpus * spent.lost_ms
+            self._tallies.unsaved[number] = run.gpus * spent.lost_ms
             self._release_books(run, at_ms / 1000)
             self._ledger.charge(run.account, run.record(spent, Ending.RUNNING, Cause.UNKNOWN))
         lines = self._ledger.close(at_ms / 1000, partial=stopped)
@@ -266,6 +274,8 @@ class Simulation:
         if first:
             tallies.start_ms[number] = now_ms
         full, left = kind.demand.most_gpus, tallies.left_ms[number]
+        if kind.speeds and (pace := self._paces.get((place, placement.flavor))):
+            left = wall_ms(left, pace)
         if placement.gpus != full:
             left = -(-left * full // placement.gpus)
         starting = kind.starting_ms if first else kind.restart_ms
@@ -396,6 +406,8 @@ class Simulation:
         elif kept:
             if run.placement.gpus != run.full_gpus:
                 kept = kept * run.placement.gpus // run.full_gpus
+            if run.kind.speeds and (pace := self._paces.get((self._kind[number], run.placement.flavor))):
+                kept = work_ms(kept, pace)
             tallies.left_ms[number] = max(1, tallies.left_ms[number] - kept)
 
     def _release_books(self, run: Run, now_s: float) -> None:
@@ -487,7 +499,7 @@ class Simulation:
 
     def _preempt(self, preemption: Preemption, now_ms: int) -> None:
         for victim, by_s in zip(preemption.victims, preemption.leaving_at_s, strict=True):
-            self._preemptions += 1
+            self._preemptions += now_ms >= self._counted_ms
             self._leave(self._running[int(victim)], now_ms, to_ms(by_s), preemption.reason)
 
     def push_out(self, job: int, at_ms: int, why: str) -> None:

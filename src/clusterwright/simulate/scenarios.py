@@ -8,7 +8,10 @@ from enum import StrEnum
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from clusterwright.ledger.lines import to_ms
+from clusterwright.queueing.budgets import Budget
 from clusterwright.queueing.nodes import NodeInfo
 from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import QueueTree
@@ -77,6 +80,7 @@ class Scenario:
         nodes: all that ever exist, those of `deliveries` included.
         levels: of the nodes' paths, widest first.
         windows: reservations of the queue.
+        budgets: GPU-hours by queue or group; their times are seconds from instant 0, too.
         spares: indexes of nodes that nobody may use until another one is out.
         spare_level: level in whose domain a spare is looked for first, "" for none.
         node_loss: what becomes of a gang that lost a node.
@@ -85,6 +89,8 @@ class Scenario:
         announced_s: how long before its beginning the queue learns of a maintenance window. A job without a time limit
             never starts on a node while it knows of a window there; the default is a choice, one day.
         store_bytes_per_s: of the store that attempts load from; None where they load nothing.
+        counted_from_s: the ledger begins then, and jobs that are submitted before are in no statistic; what happens
+            before only fills the cluster (warm-up).
         until_s: end of the simulation; None is when every job has ended or none can start any more.
         prices: of a GPU-hour by flavor.
         currency: of the prices.
@@ -96,6 +102,7 @@ class Scenario:
     tree: QueueTree = field(default_factory=QueueTree)
     policy: Policy = field(default_factory=Policy)
     windows: tuple[Window, ...] = ()
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
     faults: Faults = Faults()
     spares: tuple[int, ...] = ()
     spare_level: str = ""
@@ -105,6 +112,7 @@ class Scenario:
     announced_s: float = _DAY_S
     deliveries: tuple[Delivery, ...] = ()
     store_bytes_per_s: float | None = None
+    counted_from_s: float = 0.0
     until_s: float | None = None
     prices: Mapping[str, float] = field(default_factory=dict)
     currency: str = "USD"
@@ -115,10 +123,17 @@ class Scenario:
         named += [n for d in self.deliveries for n in d.nodes] + [n for s in self.faults.strikes for n in s.nodes]
         if any(not 0 <= n < count for n in named):
             raise ValueError(f"a spare, a maintenance, a delivery or a strike names a node that is none of the {count}")
+        if self.counted_from_s < 0 or (self.until_s is not None and self.counted_from_s >= self.until_s):
+            raise ValueError(f"what counts begins at {self.counted_from_s} s, not between 0 and the end")
         if self.until_s is None and any(m.every_s is not None for m in self.maintenance):
             raise ValueError("maintenance that repeats needs an end of the simulation")
         if self.store_bytes_per_s is None and any(k.bytes_each for k in self.jobs.kinds):
             raise ValueError("jobs load from a store whose rate is not given")
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Jobs that are in the statistics, (jobs,) bool."""
+        return np.asarray(self.jobs.submit_ms >= to_ms(self.counted_from_s))
 
     @property
     def quiet(self) -> bool:

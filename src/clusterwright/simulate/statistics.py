@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
-
-from clusterwright.ledger.lines import Line
-from clusterwright.simulate.loop import Outcome
-from clusterwright.simulate.outcomes import cost, count_jobs, efficiency, queue_times, slowdowns, spread
 
 _ROUNDS: Final = 200
 _TERMS: Final = 400
@@ -106,68 +102,3 @@ def _fraction(a: float, b: float, x: float) -> float:
             term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         value = 1.0 + term / value
     return 1.0 / value
-
-
-def measures(outcome: Outcome) -> dict[str, float | None]:
-    """The numbers of one outcome by name; None where one has no meaning in it.
-
-    Shares of lines are parts of all installed GPU time, 0 to 1.
-    """
-    waits, slow = spread(outcome, queue_times(outcome)), spread(outcome, slowdowns(outcome))
-    used, counts, paid = efficiency(outcome), count_jobs(outcome), cost(outcome)
-    found: dict[str, float | None] = {
-        "queue time mean s": waits.mean,
-        "queue time median s": waits.median,
-        "queue time p90 s": waits.p90,
-        "queue time p95 s": waits.p95,
-        "queue time p99 s": waits.p99,
-        "slowdown mean": slow.mean,
-        "slowdown median": slow.median,
-        "slowdown p95": slow.p95,
-        "useful utilisation": used.useful,
-        "allocated utilisation": used.allocated,
-        "useful of allocated": used.useful_of_allocated,
-        "ettr": used.ettr,
-        "fairness": used.fairness,
-        "succeeded": float(counts.succeeded),
-        "unfinished": float(counts.unfinished),
-        "never started": float(counts.never_started),
-        "failures": float(outcome.failures),
-        "preemptions": float(outcome.preemptions),
-        "cost per success": None if paid is None else paid.per_success,
-        "cost per useful GPU-h": None if paid is None else paid.per_useful_gpu_h,
-    }
-    return found | {f"line {line.value}": outcome.lines.share(line) for line in Line}
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """Replications of one scenario.
-
-    Args:
-        intervals: by measure; those that have a value in no replication are left out.
-        partial: whether one of them was stopped before its end.
-    """
-
-    replications: int
-    intervals: Mapping[str, Interval]
-    partial: bool
-
-
-def summarise(outcomes: Iterable[Outcome], confidence: float = 0.95) -> Summary:
-    """Means over replications with confidence intervals."""
-    parts = [(measures(o), o.partial) for o in outcomes]
-    return summarise_measures([p for p, _ in parts], confidence, partial=any(p for _, p in parts))
-
-
-def summarise_measures(
-    parts: Sequence[Mapping[str, float | None]], confidence: float = 0.95, *, partial: bool = False
-) -> Summary:
-    """The same from `measures` alone, which are small enough to come from other processes."""
-    names = list(dict.fromkeys(name for part in parts for name in part))
-    found: dict[str, Interval] = {}
-    for name in names:
-        interval = mean_of([v for part in parts if (v := part.get(name)) is not None], confidence)
-        if interval is not None:
-            found[name] = interval
-    return Summary(len(parts), found, partial)

@@ -28,7 +28,7 @@ class Tallies:
     """The same columns as `Results`, while they are written."""
 
     __slots__ = ("attempts", "end_ms", "fared", "held", "left_ms", "lost", "productive", "queued_ms", "start_ms",
-                 "waited_ms")  # fmt: skip
+                 "unsaved", "waited_ms")  # fmt: skip
 
     def __init__(self, work_ms: Milliseconds) -> None:
         count = len(work_ms)
@@ -37,6 +37,7 @@ class Tallies:
         self.start_ms, self.end_ms = none * count, none * count
         self.queued_ms, self.waited_ms = zero * count, zero * count
         self.held, self.productive, self.lost = zero * count, zero * count, zero * count
+        self.unsaved = zero * count
         self.attempts = array("i", [0]) * count
         self.left_ms = array("q", work_ms.astype(np.int64).tobytes())
 
@@ -47,7 +48,7 @@ class Tallies:
         return Results(
             fared, _numbers(self.start_ms), _numbers(self.end_ms), waited,
             np.array(self.attempts, dtype=np.int32), _numbers(self.held), _numbers(self.productive),
-            _numbers(self.lost),
+            _numbers(self.lost), _numbers(self.unsaved),
         )  # fmt: skip
 
 
@@ -66,7 +67,9 @@ class Results:
         waited_ms: (jobs,) int64, in the queue over all attempts, back-off included.
         attempts: (jobs,) int32.
         held_gpu_ms, productive_gpu_ms, lost_gpu_ms: (jobs,) int64: what its attempts that ended held, what of it was
-            work that was kept, and what was work or a start that was not.
+            work that was kept, and what was work that was not.
+        unsaved_gpu_ms: (jobs,) int64: work of attempts that still ran at the end, since their last checkpoint; nobody
+            knows yet whether it will be kept.
     """
 
     fared: NDArray[np.uint8]
@@ -77,6 +80,7 @@ class Results:
     held_gpu_ms: Milliseconds
     productive_gpu_ms: Milliseconds
     lost_gpu_ms: Milliseconds
+    unsaved_gpu_ms: Milliseconds
 
     def __len__(self) -> int:
         return len(self.fared)

@@ -13,11 +13,14 @@ from builders.traces import trace_of
 from clusterwright.app.loading import load_catalogue, load_document
 from clusterwright.app.replicating import Request, Task, replicate
 from clusterwright.app.simulated_jobs import ANY_QUEUE, Habits, interval, jobs_of_trace
+from clusterwright.app.simulated_misfits import split_never_fit
 from clusterwright.app.simulated_paths import check_paths, expand_nodes, parse_sweep
 from clusterwright.app.simulated_sites import Site, site_of
+from clusterwright.app.simulated_speeds import Paces, parse_speeds
 from clusterwright.app.simulated_workloads import jobs_of_workloads
-from clusterwright.app.simulating import Workshop, bare_file, simulate_request, split_never_fit
+from clusterwright.app.simulating import Workshop, simulate_request
 from clusterwright.app.simulation_outputs import page_of, text_of, values_of
+from clusterwright.app.simulation_requests import bare_file
 from clusterwright.app.sizing import Question, ask
 from clusterwright.app.sweeping import sweep_request
 from clusterwright.app.what_ifs import what_if_request
@@ -32,13 +35,17 @@ def site(*overrides: str, path: str = CLUSTER) -> Site:
     return site_of(load_document([path], overrides), load_catalogue())
 
 
+def paces(where: Site | None = None, *entries: str, measured_on: str = "") -> Paces:
+    return Paces(where or site(), load_catalogue(), parse_speeds(entries), measured_on)
+
+
 def job(**fields):
     return {"submit_s": 0.0, "run_s": 100.0, "gpus": 8, "account": "research", **fields}
 
 
 def test_every_job_of_a_trace_is_simulated_or_counted():
     trace = trace_of(job(), job(gpus=0), job(gpus=-1), job(run_s=float("nan")), job(submit_s=9.0))
-    stream = jobs_of_trace(trace, site(), Habits())
+    stream = jobs_of_trace(trace, site(), Habits(), paces())
     assert len(stream.jobs) == 2
     assert sum(stream.left_out.values()) == 3
     assert len(stream.left_out) == 3
@@ -50,7 +57,7 @@ def test_a_job_arrives_when_its_own_conditions_let_it_and_ends_as_it_did():
         job(submit_s=1100.0, state="TIMEOUT", limit_s=90.0),
         job(submit_s=1200.0, start_s=1260.0, state="CANCELLED", limit_s=500.0),
     )
-    stream = jobs_of_trace(trace, site(), Habits(checkpoints=interval(60.0)))
+    stream = jobs_of_trace(trace, site(), Habits(checkpoints=interval(60.0)), paces())
     jobs = stream.jobs
     assert jobs.submit_ms.tolist() == [100_000, 200_000, 500_000]
     assert jobs.fate.tolist() == [Fate.TIME_OUT, Fate.CANCEL, Fate.FAIL]
@@ -63,10 +70,10 @@ def test_a_job_arrives_when_its_own_conditions_let_it_and_ends_as_it_did():
 def test_queues_come_from_account_partition_or_qos_or_are_mapped():
     mapped = Habits({"lab": "product", ANY_QUEUE: "research"})
     trace = trace_of(job(account="x", qos="product"), job(account="lab"), job(account="y", queue="z"))
-    kinds = jobs_of_trace(trace, site(), mapped).jobs
+    kinds = jobs_of_trace(trace, site(), mapped, paces()).jobs
     assert [kinds.kinds[k].queue for k in kinds.kind] == ["product", "product", "research"]
     with pytest.raises(InvalidInput, match="1 jobs of the trace"):
-        jobs_of_trace(trace_of(job(account="y")), site(), Habits())
+        jobs_of_trace(trace_of(job(account="y")), site(), Habits(), paces())
 
 
 def test_failures_come_from_the_catalogue_with_their_source_and_scale_with_the_gpus_of_a_node():
@@ -81,7 +88,7 @@ def test_failures_come_from_the_catalogue_with_their_source_and_scale_with_the_g
 
 def test_a_declared_training_saves_restarts_and_is_placed_as_planned():
     found = site(path=EXAMPLE)
-    jobs = jobs_of_workloads(found, 86400.0).jobs
+    jobs = jobs_of_workloads(found, 86400.0, paces(found)).jobs
     (kind,) = jobs.kinds
     assert kind.demand.most_gpus == 1024
     assert kind.checkpoints.interval_ms == 30 * 60 * 1000

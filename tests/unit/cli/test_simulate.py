@@ -62,9 +62,11 @@ def test_the_ledger_sums_to_the_installed_gpus_exactly():
 def test_the_fields_of_the_json_are_these():
     found = replayed()
     assert list(found) == [
-        "schema", "origin", "cluster", "label", "source", "replayed", "partial", "days", "seed", "seeds", "pools",
+        "schema", "origin", "cluster", "label", "source", "replayed", "partial", "days", "warm_up_s", "seed", "seeds",
+        "pools",
         "gpus", "jobs", "left_out", "never_fit", "remarks", "calibration", "reliable", "groups", "ledger",
-        "allocated_share", "useful_share", "useful_of_allocated", "ettr", "fairness", "slowdown_spread", "cost",
+        "allocated_share", "useful_share", "useful_of_allocated", "ettr", "ettr_saved", "fairness", "slowdown_spread",
+        "cost",
         "failures", "preemptions", "restarted_jobs", "futures", "rests_on", "limits",
     ]  # fmt: skip
     assert found["origin"] == "simulated"

@@ -1,80 +1,53 @@
-"""What is read from outcomes: spreads, efficiency, cost, intervals, sizing questions, calibration."""
+"""What is read from outcomes: slowdowns, ETTR, entitlement, cost, intervals; scenarios that differ in one thing."""
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.builders.simulations import kind, nodes, scenario
 
-from clusterwright.ledger.lines import Line
+from clusterwright.ledger.lines import UNDECIDED, Line
+from clusterwright.ledger.ratios import allocated_share, goodput_share
 from clusterwright.queueing.quotas import Queue, QueueTree, Quota
 from clusterwright.simulate.attempts import plan_checkpoints
 from clusterwright.simulate.durations import Duration
-from clusterwright.simulate.expansions import Delivery
 from clusterwright.simulate.jobs import Fate, SimJob
 from clusterwright.simulate.loop import simulate
-from clusterwright.simulate.outcomes import (
-    cost,
-    count_jobs,
-    deliveries,
-    efficiency,
-    ettr,
-    queue_times,
-    slowdowns,
-    spread,
-    spread_of_jobs,
-)
+from clusterwright.simulate.outcomes import cost, deliveries, ettr, slowdowns
 from clusterwright.simulate.repairs import Care
-from clusterwright.simulate.sizing import (
-    longest_acceptable_queue_time,
-    longest_lead_time,
-    on_another_flavor,
-    one_node_failing,
-    useful_against_allocated,
-    with_lead_time,
-    with_load,
-    with_node_failing,
-)
-from clusterwright.simulate.statistics import mean_of, student_t, summarise
+from clusterwright.simulate.sizing import on_another_flavor, with_node_failing
+from clusterwright.simulate.statistics import mean_of, student_t
 
 
-def test_waits_and_slowdowns_by_size_and_queue():
-    tree = QueueTree((Queue("a", None, {"h100": Quota(8)}), Queue("b", None, {"h100": Quota(8)})))
-    rows = [SimJob(0, 100, kind(8, queue="a")), SimJob(0, 100, kind(8, queue="a")), SimJob(0, 50, kind(2, queue="b"))]
-    outcome = simulate(scenario(rows, 2, tree=tree))
-    waits = spread_of_jobs(outcome, queue_times(outcome), "queue")
-    assert (waits["a"].jobs, waits["a"].mean, waits["a"].most) == (2, 50, 100)
-    assert waits["b"].most == 0
-    slow = spread_of_jobs(outcome, slowdowns(outcome), "size")
-    assert slow["8"].mean == 1.5
-    assert slow["2-7"].mean == 1
-    with pytest.raises(ValueError, match="possible are size, queue, team, user"):
-        spread_of_jobs(outcome, queue_times(outcome), "moon")
+def test_slowdown_is_the_time_to_the_end_over_the_work_of_jobs_that_ended():
+    rows = [SimJob(0, 100, kind(8)), SimJob(0, 100, kind(8)), SimJob(0, 50, kind(8))]
+    found = slowdowns(simulate(scenario(rows, until_s=220.0)))
+    assert found[:2].tolist() == [1.0, 2.0]
+    assert np.isnan(found[2])
 
 
-def test_jobs_that_never_start_are_counted_and_have_no_wait():
-    outcome = simulate(scenario([SimJob(0, 10, kind(8)), SimJob(0, 10, kind(16))]))
-    counts = count_jobs(outcome)
-    assert (counts.submitted, counts.succeeded, counts.waiting, counts.never_started) == (2, 1, 1, 1)
-    assert spread(outcome, queue_times(outcome)).jobs == 1
-
-
-def test_efficiency_tells_useful_from_allocated():
+def test_useful_time_is_less_than_allocated_time():
     saving = kind(8, checkpoints=plan_checkpoints(50, 10), starting_ms=30_000)
     outcome = simulate(scenario([SimJob(0, 100, saving)], until_s=280.0))
-    used = efficiency(outcome)
-    assert used.useful == pytest.approx(100 / 280)
-    assert used.allocated == pytest.approx(140 / 280)
-    assert used.useful_of_allocated == pytest.approx(100 / 140)
-    assert used.ettr == pytest.approx(100 / 140)
-    told = useful_against_allocated(outcome)
-    assert told.allocated - told.useful == pytest.approx(sum(told.difference_by_line.values()))
-    assert set(told.difference_by_line) == {Line.STARTING, Line.CHECKPOINT}
+    assert goodput_share(outcome.lines) == pytest.approx(100 / 280)
+    assert allocated_share(outcome.lines) == pytest.approx(140 / 280)
+    assert ettr(outcome) == pytest.approx(100 / 140)
 
 
 def test_ettr_counts_the_wait():
     outcome = simulate(scenario([SimJob(0, 100, kind(8)), SimJob(0, 100, kind(8))]))
     assert ettr(outcome) == pytest.approx(200 / 300)
     assert ettr(outcome, 9) is None
+
+
+def test_work_that_is_not_saved_when_the_window_ends_is_productive_as_in_the_ledger_or_none_of_it():
+    saving = kind(8, checkpoints=plan_checkpoints(50, 0))
+    outcome = simulate(scenario([SimJob(0, 1000, saving)], until_s=130.0))
+    assert outcome.results.unsaved_gpu_ms.tolist() == [8 * 30_000]
+    assert outcome.results.lost_gpu_ms.tolist() == [0]
+    assert outcome.lines.of(Line.PRODUCTIVE, UNDECIDED) == 8 * 30_000
+    assert ettr(outcome) == pytest.approx(1.0)
+    assert ettr(outcome, saved_only=True) == pytest.approx(100 / 130)
 
 
 def test_entitlement_is_the_guarantee_and_at_most_what_is_asked_for():
@@ -85,14 +58,9 @@ def test_entitlement_is_the_guarantee_and_at_most_what_is_asked_for():
     assert entitled == {"a": 2, "b": 2}
 
 
-def test_the_cost_of_a_success_is_everything_that_was_installed():
+def test_the_cost_is_of_everything_that_was_installed():
     rows = [SimJob(0, 1800, kind(8)), SimJob(0, 1800, kind(8), fate=Fate.FAIL)]
-    outcome = simulate(scenario(rows, prices={"h100": 2.0}))
-    paid = cost(outcome)
-    assert paid.total == pytest.approx(16)
-    assert paid.per_success == pytest.approx(16)
-    assert paid.per_useful_gpu_h == pytest.approx(4)
-    assert sum(paid.by_line.values()) == pytest.approx(paid.total)
+    assert cost(simulate(scenario(rows, prices={"h100": 2.0}))) == pytest.approx(16)
     assert cost(simulate(scenario(rows))) is None
 
 
@@ -110,52 +78,31 @@ def test_a_mean_over_replications_has_an_interval():
     assert mean_of([]) is None
 
 
-def test_a_summary_leaves_out_what_has_no_value():
-    outcome = simulate(scenario([SimJob(0, 10, kind(8))]))
-    summary = summarise([outcome, outcome])
-    assert summary.intervals["useful utilisation"].mean == 1
-    assert summary.intervals["useful utilisation"].half_width == 0
-    assert "cost per success" not in summary.intervals
-    assert not summary.partial
-
-
-def load(count):
-    return scenario([SimJob(i * 10.0, 10, kind(8)) for i in range(count)])
-
-
-def test_the_largest_load_with_an_acceptable_queue_time():
-    base = load(40)
-    outcomes = {f: [simulate(with_load(base, f))] for f in (0.5, 1.0, 1.25, 2.0)}
-    found = longest_acceptable_queue_time(outcomes, 60.0, "load")
-    # at 1.25 the job number i comes at 8 i and starts at 10 i: the 95th percentile of 0 … 78 s is 74.1 s
-    assert found.p95_s[1.25] == pytest.approx(74.1)
-    assert (found.value, found.next_value) == (1.0, 1.25)
-
-
-def test_how_late_an_expansion_may_arrive():
-    rows = [SimJob(0, 100, kind(8)), SimJob(0, 100, kind(8))]
-    base = scenario(rows, 2, deliveries=(Delivery("more", (1,), 0),))
-    outcomes = {lead: [simulate(with_lead_time(base, lead))] for lead in (10.0, 40.0, 1000.0)}
-    found = longest_lead_time(outcomes, 50.0)
-    assert (found.value, found.next_value) == (40.0, 1000.0)
-    assert found.p95_s[1000.0] == pytest.approx(95.0)
-
-
 def test_one_node_failing_mid_run():
     saving = kind(8, 2, checkpoints=plan_checkpoints(60, 0), restart_ms=20_000)
     base = scenario([SimJob(0, 600, saving)], 3, until_s=2000.0)
-    failing = with_node_failing(base, 1, 100.0, Care(Duration(30), repair=Duration(300)))
-    answer = one_node_failing(simulate(base), simulate(failing))
+    without, failing = (
+        simulate(base),
+        simulate(with_node_failing(base, 1, 100.0, Care(Duration(30), repair=Duration(300)))),
+    )
     # 40 s since the checkpoint, 30 s until it is noticed, 20 s to restore; it goes on with the third node
-    assert answer.later_s == 40 + 30 + 20
-    assert answer.lost_gpu_h == pytest.approx(16 * 90 / 3600)
-    assert answer.out_gpu_h == pytest.approx(8 * 300 / 3600)
+    assert failing.results.end_ms[0] - without.results.end_ms[0] == 90_000
+    gained = {x: failing.lines.of(x) - without.lines.of(x) for x in (Line.LOST, Line.HELD_IDLE, Line.STARTING)}
+    assert gained == {Line.LOST: 16 * 40_000, Line.HELD_IDLE: 16 * 30_000, Line.STARTING: 16 * 20_000}
+    assert failing.lines.of(Line.UNHEALTHY) == 8 * 300_000
 
 
-def test_another_flavor_is_another_pool():
-    rows = [SimJob(0, 10, replace(kind(8), demand=replace(kind(8).demand, flavors=("h100",))))]
-    base = scenario(rows, nodes=(*nodes(1), replace(nodes(1)[0], name="x", flavor="b200")))
-    outcome = simulate(on_another_flavor(base, ["b200"]))
-    assert outcome.lines.by("flavor", "line")[("b200", "productive")] == 80_000
-    with pytest.raises(ValueError, match="flavors are b200, h100"):
+def test_another_flavor_is_another_pool_with_its_own_speed_and_limits_that_allow_it():
+    moved = replace(kind(8), demand=replace(kind(8).demand, flavors=("h100",)), speeds=(("b200", 2.0), ("l4", 0.3)))
+    other = (replace(nodes(1)[0], name="x", flavor="b200"), replace(nodes(1)[0], name="y", flavor="l4"))
+    base = scenario([SimJob(0, 10, moved, 12.0)], nodes=(*nodes(1), *other))
+    faster = on_another_flavor(base, ["b200"])
+    assert simulate(faster).lines.by("flavor", "line")["b200", "productive"] == 40_000
+    assert faster.jobs.limit_ms.tolist() == [12_000]
+    slower = on_another_flavor(base, ["l4"])
+    assert slower.jobs.limit_ms.tolist() == [40_000]
+    assert on_another_flavor(slower, ["h100"]).jobs.limit_ms.tolist() == [12_000]
+    (end_ms,) = simulate(slower).results.end_ms.tolist()
+    assert end_ms == 33_334
+    with pytest.raises(ValueError, match="flavors are b200, h100, l4"):
         on_another_flavor(base, ["a100"])

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from clusterwright.simulate.loading import Load, SharedStore, load_s, plan_load
+from clusterwright.simulate.loading import Load, SharedStore
 
 GB = 1e9
 
@@ -17,8 +17,9 @@ def ends(store: SharedStore) -> list[tuple[object, float]]:
 
 def test_a_start_that_is_alone_has_the_smaller_of_both_rates() -> None:
     # 8 nodes x 120 GB in 90 s are 10.7 GB/s together; a node alone reads 4 GB/s at most (DGX H100 "good").
-    assert load_s(Load(8, 120 * GB), 32 / 3 * GB, 4 * GB) == pytest.approx(90)
-    assert load_s(Load(8, 120 * GB), 100 * GB, 4 * GB) == pytest.approx(30)
+    store = SharedStore(100 * GB)
+    store.begin("a", 5.0, Load(8, 120 * GB), 4 * GB)
+    assert ends(store) == [("a", pytest.approx(35))]
     store = SharedStore(32 / 3 * GB)
     store.begin("a", 5.0, Load(8, 120 * GB), 4 * GB)
     assert ends(store) == [("a", pytest.approx(95))]
@@ -68,16 +69,6 @@ def test_the_store_is_busy_to_the_last_byte() -> None:
     assert store.next_s == math.inf
 
 
-def test_a_cache_and_peers_count_only_when_they_are_declared() -> None:
-    assert plan_load(64, 100 * GB) == Load(64, 100 * GB)
-    assert plan_load(64, 100 * GB, cached_nodes=60) == Load(4, 100 * GB)
-    assert plan_load(64, 100 * GB, cached_nodes=64) == Load(0, 100 * GB)
-    assert plan_load(64, 100 * GB, peer_bytes_per_s=20 * GB) == Load(1, 100 * GB, 5.0)
-    assert plan_load(64, 100 * GB, cached_nodes=1, peer_bytes_per_s=20 * GB) == Load(0, 100 * GB, 5.0)
-    assert plan_load(1, 100 * GB, peer_bytes_per_s=20 * GB) == Load(1, 100 * GB)
-    assert load_s(plan_load(64, 100 * GB, cached_nodes=64), GB) == 0
-
-
 def test_what_cannot_be_is_refused() -> None:
     store = SharedStore(GB)
     store.begin("a", 5.0, Load(1, GB))
@@ -87,8 +78,6 @@ def test_what_cannot_be_is_refused() -> None:
         lambda: store.begin("b", 4.0, Load(1, GB)),
         lambda: SharedStore(0),
         lambda: SharedStore(GB).pop(),
-        lambda: plan_load(4, GB, cached_nodes=5),
-        lambda: plan_load(4, GB, peer_bytes_per_s=0),
     ):
         with pytest.raises(ValueError):
             wrong()
