@@ -43,6 +43,7 @@ class Recipe:
         adapter_rank: rank of LoRA adapters on all linear layers outside experts; None trains everything.
         base: format of frozen weights under adapters; nf4 is QLoRA.
         expert_imbalance: tokens of the fullest expert rank ÷ mean; 1 is forced balance or capacity factor 1.
+        drafts: multi-token-prediction layers are trained too.
         stage_layers: layers per pipeline stage where they are not even.
     """
 
@@ -69,6 +70,7 @@ class Recipe:
     adapter_rank: int | None = None
     base: Base = "bf16"
     expert_imbalance: float = 1.0
+    drafts: bool = False
     stage_layers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:

@@ -1,0 +1,119 @@
+"""Constants of the step-time model: what one run gets of them by system, number format, software release and kind.
+
+A calibration is data: values, where they come from, when, and how far they were off on models left out. `fitting`
+makes a new one from a user's own runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedConstants:
+    """Factors on ideal times for one system, format and release.
+
+    Args:
+        products, experts: achieved time ÷ (FLOP ÷ peak) of dense and of expert products; head: of the output table.
+        attention: achieved ÷ ideal time of attention kernels.
+        passes: times that what a layer keeps is read or written in all.
+        launch_s: s per layer pass that no data explains (launches, synchronisation with the host).
+        tensor: share of tensor and context exchange that is not hidden.
+        exchange, overlapped: achieved ÷ ideal time of expert exchange; under an interleaved schedule, which hides part
+            of it behind another chunk.
+        gradients: the same for gradients and weights between steps; optimizer: of its pass over the states.
+    """
+
+    products: float = 1.8
+    experts: float = 2.5
+    head: float = 1.8
+    attention: float = 1.2
+    passes: float = 10.0
+    launch_s: float = 5e-4
+    tensor: float = 0.6
+    exchange: float = 0.8
+    overlapped: float = 0.4
+    gradients: float = 0.7
+    optimizer: float = 1.5
+
+    def of_micro_batch(self, virtual: Any) -> dict[str, Any]:
+        """Factor of each term of a micro-batch; `virtual` stages decide whether expert exchange is hidden."""
+        return {
+            "dense products": self.products,
+            "expert products": self.experts,
+            "head": self.head,
+            "attention": self.attention,
+            "elementwise passes": self.passes,
+            "launches": self.launch_s,
+            "recomputation": self.products,
+            "tensor exchange": self.tensor,
+            "context exchange": self.tensor,
+            "expert exchange": np.where(np.asarray(virtual) > 1, self.overlapped, self.exchange),
+        }
+
+    def of_step(self) -> dict[str, float]:
+        """Factor of each term of a step."""
+        return {"gradients and weights": self.gradients, "optimizer": self.optimizer, "host transfers": 1.0}
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Fitted constants.
+
+    Args:
+        base: by name of a SpeedConstants field, for GB200, fp8 and release `release`.
+        compute: factor on products and attention by system (clocks under power limits).
+        host: factor on launches by system (host processor).
+        formats: factor on products by number format, which low precision does not speed up in proportion.
+        software: factor on passes, launches and exchange of expert layers by release.
+        fitted_on, date, error: where the values come from; mean and median error with the model left out.
+    """
+
+    base: Mapping[str, float]
+    compute: Mapping[str, float]
+    host: Mapping[str, float]
+    formats: Mapping[str, float]
+    software: Mapping[str, float]
+    fitted_on: str
+    date: str
+    error: tuple[float, float]
+
+    def constants(self, system: str, precision: str, release: str = "", moe: bool = True) -> SpeedConstants:
+        """Constants of a run; the newest release where none is named, plain x86 hosts where the system is unknown."""
+        b = self.base
+        compute = self.compute.get(system, 1.0)
+        x86 = sum(self.host.values()) / len(self.host) if self.host else 1.0
+        host = self.host.get(system, 1.0 if system.startswith("DGX-GB") else x86)
+        software = self._software(release) if moe else 1.0
+        form = self.formats.get("bf16" if precision == "fp16" else precision, 1.0)
+        return SpeedConstants(
+            products=b["products"] * compute * form,
+            experts=b["experts"] * compute * form,
+            head=b["products"] * compute,
+            attention=b["attention"] * compute,
+            passes=b["passes"] * software,
+            launch_s=b["launch_s"] * host * software,
+            tensor=b["tensor"],
+            exchange=b["exchange"] * software,
+            overlapped=b["overlapped"] * software,
+            gradients=b["gradients"],
+            optimizer=b["optimizer"],
+        )
+
+    def _software(self, release: str) -> float:
+        if release in self.software:
+            return self.software[release]
+        return self.software[max(self.software)] if self.software else 1.0
+
+
+CALIBRATED: Final = Calibration(
+    base={
+        "products": 1.8, "experts": 2.5, "attention": 1.2, "passes": 10.0, "launch_s": 5e-4, "tensor": 0.6,
+        "exchange": 0.8, "overlapped": 0.4, "gradients": 0.7, "optimizer": 1.5,
+    },
+    compute={}, host={}, formats={}, software={}, fitted_on="", date="", error=(0.0, 0.0),
+)  # fmt: skip

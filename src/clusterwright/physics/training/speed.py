@@ -1,0 +1,297 @@
+"""Time of a training step: products, attention, elementwise passes, launches, exchanges, bubble, optimizer.
+
+Every term is a physical amount (FLOP, bytes, kernels) divided by a datasheet rate and by one calibrated constant
+(`SpeedConstants`). The terms of a micro-batch add up over the layers of a pipeline stage; the bubble stretches them by
+(p − 1)/(v·m); what is left of gradient and weight exchange, the optimizer and the host's share come once per step.
+
+Sources: arXiv:2104.04473 (bubble); ZeRO, arXiv:1910.02054, section 7 (volume of exchanged states); arXiv:2205.05198
+(four gathers or scatters per layer under sequence parallelism, one more gather in the backward pass); DeepSeek-V3,
+arXiv:2412.19437, section 3.2 (a token crosses to a node once, however many of its experts are there).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from clusterwright.model.decoders import Decoder, Experts, LatentAttention, Layer, StateMixer
+from clusterwright.physics.layouts import Layout
+from clusterwright.physics.training.activations import kept
+from clusterwright.physics.training.calibration import CALIBRATED, SpeedConstants
+from clusterwright.physics.training.recipes import SHARDS_WEIGHTS, Recipe
+from clusterwright.physics.training.shares import expert_ranks, portion
+from clusterwright.physics.training.states import states_of
+from clusterwright.physics.training.systems import System
+from clusterwright.physics.training.work import Work, training_work
+
+#: Factors on tokens per second between which measurements are expected (`tools/validation/training_throughput.py`).
+BAND: Final = (0.72, 1.35)
+#: Names of the terms, in the order in which they are added.
+TERMS: Final = (
+    "dense products", "expert products", "head", "attention", "elementwise passes", "launches", "recomputation",
+    "tensor exchange", "context exchange", "expert exchange", "pipeline bubble", "gradients and weights", "optimizer",
+    "host transfers",
+)  # fmt: skip
+Sizes = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """One step; `terms` in seconds add up to `step_s` exactly (math.fsum).
+
+    Args:
+        tokens: of a step; flop_per_token: model FLOP; peak: of all GPUs in the recipe's precision, FLOP/s.
+    """
+
+    terms: tuple[tuple[str, float], ...]
+    tokens: float
+    flop_per_token: float
+    peak: float
+    gpus: int
+    band: tuple[float, float] = BAND
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of a step without checkpoints and failures."""
+        return math.fsum(value for _, value in self.terms)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Of the whole job."""
+        return self.tokens / self.step_s
+
+    @property
+    def mfu(self) -> float:
+        """Model FLOP utilisation, of the dense peak in the recipe's precision."""
+        return self.tokens_per_s * self.flop_per_token / self.peak
+
+
+def step_time(
+    decoder: Decoder, layout: Layout, recipe: Recipe, system: System, constants: SpeedConstants | None = None
+) -> StepTime:
+    """Time of one step of one layout.
+
+    Args:
+        constants: as calibrated for the system where None.
+    """
+    chosen = constants or CALIBRATED.constants(system.name, recipe.precision, moe=decoder.is_moe)
+    sizes = {n: float(getattr(layout, n)) for n in ("tp", "pp", "cp", "dp", "vp", "ep", "etp")}
+    terms = step_terms(decoder, sizes, recipe, system, chosen)
+    tokens = float(recipe.global_batch * recipe.sequence)
+    flop = training_work(decoder, recipe.sequence, drafts=recipe.drafts).total
+    shown = tuple((name, float(terms[name])) for name in TERMS)
+    return StepTime(shown, tokens, flop, layout.gpus * system.peak(recipe.precision), layout.gpus)
+
+
+def step_time_arrays(
+    decoder: Decoder,
+    layouts: Mapping[str, np.ndarray[Any, Any]],
+    recipe: Recipe,
+    system: System,
+    constants: SpeedConstants | None = None,
+    micro_batch: np.ndarray[Any, Any] | None = None,
+) -> np.ndarray[Any, Any]:
+    """Seconds per step of every layout, the figure of `step_time` for many at once.
+
+    Args:
+        layouts: (n,) integer arrays tp, pp, dp and, where not 1, cp, vp, ep, etp.
+        micro_batch: (n,) sequences per micro-batch, the recipe's where None.
+
+    Returns:
+        (n,) float64 s.
+    """
+    n = len(layouts["tp"])
+    chosen = constants or CALIBRATED.constants(system.name, recipe.precision, moe=decoder.is_moe)
+    sizes = {k: np.asarray(layouts.get(k, 1)) * np.ones(n) for k in ("tp", "pp", "cp", "dp", "vp", "ep", "etp")}
+    terms = step_terms(decoder, sizes, recipe, system, chosen, micro_batch)
+    total = np.zeros(n)
+    for name in TERMS:
+        total = total + terms[name]
+    return total
+
+
+def step_terms(
+    decoder: Decoder, sizes: Sizes, recipe: Recipe, system: System, constants: SpeedConstants, micro: Any = None
+) -> dict[str, Any]:
+    """Seconds of every term of TERMS; sizes are numbers or arrays of equal length."""
+    per_micro, step = amounts(decoder, sizes, recipe, system, micro)
+    weights = constants.of_micro_batch(sizes["vp"])
+    m = step["micro-batches"]
+    terms: dict[str, Any] = {name: m * weights[name] * value for name, value in per_micro.items()}
+    busy = sum(terms.values())
+    terms["pipeline bubble"] = busy * (sizes["pp"] - 1) / (sizes["vp"] * m)
+    for name, factor in constants.of_step().items():
+        terms[name] = factor * step[name]
+    return terms
+
+
+def amounts(
+    decoder: Decoder, sizes: Sizes, recipe: Recipe, system: System, micro: Any = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Ideal seconds (amount ÷ datasheet rate; launches: number of layer passes) per micro-batch, and per step."""
+    tp, pp, cp, dp = (sizes[k] for k in ("tp", "pp", "cp", "dp"))
+    batch = float(recipe.micro_batch) if micro is None else np.asarray(micro, float)
+    m = np.maximum(recipe.global_batch / (dp * batch), 1.0)
+    tokens = batch * recipe.sequence / cp
+    mine = tokens / (tp * pp)
+    layers = list(decoder.groups) + ([(layer, 1) for layer in decoder.drafts] if recipe.drafts else [])
+    work = training_work(decoder, recipe.sequence, drafts=recipe.drafts)
+    peak, trained = system.peak(recipe.precision), 1.0 if recipe.adapter_rank is None else 2 / 3
+    dense, experts = work.dense * trained * mine / peak, work.experts * trained * mine / peak
+    head = work.head * trained * mine / system.bf16
+    attention = _attention(work, system) * mine
+    passes = _passes(layers, decoder, recipe, tokens, sizes) / pp / system.memory_bytes_s
+    per_micro = {
+        "dense products": dense,
+        "expert products": experts,
+        "head": head,
+        "attention": attention,
+        "elementwise passes": passes,
+        "launches": _launches(layers) / pp,
+        "recomputation": _repeated(recipe) * (dense + experts + attention + passes) / 3,
+        "tensor exchange": _tensor(layers, decoder, tokens, sizes, system) / pp,
+        "context exchange": _context(layers, tokens, sizes, system) / pp,
+        "expert exchange": _expert(layers, tokens, sizes, system, recipe) / pp,
+    }
+    step = _per_step(decoder, sizes, recipe, system, m)
+    step["micro-batches"] = m
+    return per_micro, step
+
+
+def _attention(work: Work, system: System) -> float:
+    """s per token: the backward kernel computes scores again, 7/6 of the model's FLOP, two rounds of exponentials."""
+    return (work.attention * 7 / 6 + work.scan) / system.bf16 + 2 * work.scores / system.exponentials_s
+
+
+def _passes(layers: list[tuple[Layer, int]], decoder: Decoder, recipe: Recipe, tokens: Any, sizes: Sizes) -> Any:
+    """B of what the layers keep, read and written once, per micro-batch and GPU (all stages)."""
+    plain = Recipe(sequence=recipe.sequence)
+    total: Any = 0.0
+    for layer, count in layers:
+        part = kept(layer, decoder.hidden, plain, everything=True)
+        if _has_biases(layer):
+            part = replace(part, routed=2 * part.routed, routed_inner=2 * part.routed_inner)
+        total = total + count * part.at(sizes["tp"], sizes["etp"], plain, recipe.sequence)
+    return total * tokens
+
+
+def _has_biases(layer: Layer) -> bool:
+    """Whether experts add biases: added to and reduced from what every product puts out, beside clamped gates, which is
+    twice the passes (known from one model, gpt-oss).
+    """
+    feed = layer.feed
+    if not isinstance(feed, Experts):
+        return False
+    plain = feed.experts * feed.matrices * feed.hidden * feed.width
+    return sum(p.parameters for p in layer.parts if p.role == "experts") > plain
+
+
+def _launches(layers: list[tuple[Layer, int]]) -> float:
+    """Layer passes, an expert layer counted as EXPERT_KERNELS dense ones: it routes, permutes and exchanges as well."""
+    return sum(
+        count
+        * (
+            (1.0 if layer.mixer is not None else 0.0)
+            * (1.5 if isinstance(layer.mixer, LatentAttention | StateMixer) else 1.0)
+            + (EXPERT_KERNELS if isinstance(layer.feed, Experts) else 1.0 if layer.feed is not None else 0.0)
+        )
+        / 2
+        for layer, count in layers
+    )
+
+
+#: Kernels of an expert block ÷ those of a dense one.
+EXPERT_KERNELS: Final = 4.0
+
+
+def _repeated(recipe: Recipe) -> float:
+    """Share of the forward pass that runs twice."""
+    return 1.0 if recipe.recompute == "full" else 0.0
+
+
+def _tensor(layers: list[tuple[Layer, int]], decoder: Decoder, tokens: Any, sizes: Sizes, system: System) -> Any:
+    """s of gathers and scatters of the residual stream among tensor ranks: nine planes per layer, forward and back."""
+    tp = sizes["tp"]
+    blocks = sum(n * ((layer.mixer is not None) + (layer.feed is not None)) for layer, n in layers)
+    planes = 4.5 * blocks * tokens * decoder.hidden * 2.0 * (tp - 1) / tp
+    return planes / _rate(tp, system)
+
+
+def _context(layers: list[tuple[Layer, int]], tokens: Any, sizes: Sizes, system: System) -> Any:
+    """s of passing keys and values around, and their gradients back."""
+    cp, tp = sizes["cp"], sizes["tp"]
+    width = 0.0
+    for layer, n in layers:
+        part = kept(layer, 0, Recipe(), everything=True)
+        width += n * (part.per_kv_head * part.kv_heads or part.divided / 2)
+    return width * 2 * tokens * (cp - 1) / tp / _rate(cp * tp, system)
+
+
+def _expert(layers: list[tuple[Layer, int]], tokens: Any, sizes: Sizes, system: System, recipe: Recipe) -> Any:
+    """s of sending tokens to their experts and back, forward and backward: inside the domain once per expert, out of it
+    once per domain of GPUs.
+    """
+    ep, tp = sizes["ep"], sizes["tp"]
+    ranks = ep * sizes["etp"]
+    inside = np.minimum(ranks, system.domain)
+    domains = np.ceil(ranks / system.domain)
+    total: Any = 0.0
+    for layer, n in layers:
+        feed = layer.feed
+        if not isinstance(feed, Experts):
+            continue
+        plane = 4 * 2.0 * feed.hidden * n * tokens / tp * recipe.expert_imbalance
+        near = plane * feed.active * (1 - 1 / np.maximum(inside, 1)) / system.scale_up_bytes_s
+        far = plane * np.minimum(feed.active, domains) * (1 - 1 / domains) / system.nic_bytes_s
+        total = total + np.maximum(near, far)
+    return total * (ranks > 1)
+
+
+def _rate(ranks: Any, system: System) -> Any:
+    return np.where(ranks <= system.domain, system.scale_up_bytes_s, system.nic_bytes_s)
+
+
+def _per_step(decoder: Decoder, sizes: Sizes, recipe: Recipe, system: System, m: Any) -> dict[str, Any]:
+    """Ideal s of exchanging gradients and weights, of the optimizer's pass and of transfers to the host."""
+    tp, pp, cp, dp = (sizes[k] for k in ("tp", "pp", "cp", "dp"))
+    whole = portion(tuple(part for layer in decoder.layers for part in layer.parts) + decoder.tables)
+    ranks = expert_ranks(tp, sizes["ep"], sizes["etp"])
+    dense, experts = whole.dense_at(tp) / pp, whole.experts_at(ranks) / pp
+    copies = dp * cp
+    if recipe.adapter_rank is not None:
+        dense, experts = dense * 0.0, experts * 0.0
+    expert_copies = np.maximum(copies * tp / ranks, 1.0)
+    shards = recipe.sharding in SHARDS_WEIGHTS
+    low = recipe.low_precision and recipe.fp8_weights
+    volume = (2 * m * 2.0 + 4.0) if shards else 4.0 + (1.0 if low else 2.0)
+    sent = _exchanged(dense, copies, tp, system) + _exchanged(experts, expert_copies, ranks, system)
+    states = states_of(recipe)
+    held = dense / copies + experts / expert_copies
+    per_parameter = 2 * (recipe.master_bytes + 2 * recipe.moment_bytes) + 4.0 + 2.0
+    divided = recipe.sharding != "ddp"
+    updated = held if divided else dense + experts
+    hosted = held * (6.0 if states.host else 0.0) / system.host_bytes_s
+    if recipe.offload == "parameters":
+        hosted = hosted + held * 2 * 2.0 * m / system.host_bytes_s
+    return {
+        "gradients and weights": volume * sent,
+        "optimizer": updated * per_parameter / system.memory_bytes_s * (0.0 if states.host else 1.0),
+        "host transfers": hosted,
+    }
+
+
+def _exchanged(parameters: Any, copies: Any, ranks: Any, system: System) -> Any:
+    """s per byte of a parameter that is reduced or gathered among its copies: the copies in one domain share its NICs.
+
+    Args:
+        ranks: GPUs that hold one copy together, next to each other.
+    """
+    here = np.maximum(np.minimum(copies, system.domain / ranks), 1.0)
+    rate = np.where(
+        copies <= here, system.scale_up_bytes_s, np.minimum(system.nic_bytes_s * here, system.scale_up_bytes_s)
+    )
+    return parameters * (1 - 1 / copies) / rate
