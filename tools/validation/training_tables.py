@@ -39,6 +39,7 @@ class Run:
 
     Args:
         kind: pretraining, sft or lora; fsdp: weights sharded; dropped: experts drop tokens (capacity 1).
+        marked: the page notes a known regression.
         tflops: model TFLOP/s per GPU as printed, 0 where not.
     """
 
@@ -61,7 +62,7 @@ class Run:
     tokens_per_s: float
     tflops: float = 0.0
     mtp: bool = True
-    recompute: str = "none"
+    marked: bool = False
 
     @property
     def dp(self) -> int:
@@ -83,7 +84,7 @@ def _page(text: str) -> Iterator[Run]:
     columns: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         if found := re.match(r"## (\S+) NeMo Container", line):
-            release = found[1]
+            release = ".".join(found[1].split(".")[:2])
         elif found := re.match(r"### (\S+) Performance", line):
             kind = found[1].lower().replace("pre-training", "pretraining")
         elif found := re.match(r"#### Model: (.+)", line):
@@ -119,7 +120,7 @@ def _runs(where: str, release: str, kind: str, cells: dict[str, str]) -> Iterato
             f"{where}{'b' if at else ''}", release, cells["System"], name, kind, number("#-GPUs"), precision,
             number("GBS"), number("MBS"), number("Sequence Length"), number("FSDP", "0") > 0, number("TP"),
             number("PP"), number("CP"), number("VP"), number("EP"), float(rate), float(flops[min(at, len(flops) - 1)]),
-            "w/o MTP" not in cells["Model"],
+            "w/o MTP" not in cells["Model"], "gpt-oss-note" in cells["Model TFLOP / sec / GPU"],
         )  # fmt: skip
 
 

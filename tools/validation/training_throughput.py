@@ -27,8 +27,6 @@ from clusterwright.physics.training.work import training_work
 
 #: Bars of the set: mean and median error with the model left out.
 MEAN, MEDIAN = 0.203, 0.137
-#: Rows with a footnote "known issue": release and model.
-REGRESSED: Final = (("26.06.01", "GPT OSS 120B"),)
 #: Half width of the printed band: what a row may be off to count as inside.
 BAND: Final = 0.30
 DATE: Final = "2026-11-30"
@@ -82,7 +80,7 @@ def fit_on(runs: list[Run], decoders: Mapping[str, Decoder], left_out: str = "")
     used = [
         measured(run, decoders[run.model])
         for run in runs
-        if run.model != left_out and run.model in decoders and (run.release, run.model) not in REGRESSED
+        if run.model != left_out and run.model in decoders and not run.marked
     ]
     return fit_constants(used, "NVIDIA Megatron-Bridge performance summary and archive, 25.09 to 26.08", DATE)
 
@@ -120,7 +118,7 @@ def _row(run: Run, decoders: Mapping[str, Decoder], fitted: Calibration) -> Row:
     constants = fitted.constants(run.system, run.precision, run.release, decoder.is_moe)
     step = step_time(decoder, layout_of(run), recipe_of(run, decoder), SYSTEMS[run.system], constants)
     predicted = step.tokens_per_s / run.gpus
-    reason = "regression that the page marks" if (run.release, run.model) in REGRESSED else ""
+    reason = "regression that the page marks" if run.marked else ""
     inside = abs(predicted / run.tokens_per_s - 1) <= BAND
     text = f"{run.id} {run.model} {run.precision} {layout_of(run)}"
     return Row(text, group, predicted, run.tokens_per_s, inside, run.model, reason)

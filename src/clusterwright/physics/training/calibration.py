@@ -105,15 +105,33 @@ class Calibration:
         )
 
     def _software(self, release: str) -> float:
-        if release in self.software:
-            return self.software[release]
-        return self.software[max(self.software)] if self.software else 1.0
+        """Factor of a release; of the oldest for older ones, of the newest where none is named."""
+        known = sorted(self.software)
+        if not known:
+            return 1.0
+        if not release:
+            return self.software[known[-1]]
+        return self.software[max((r for r in known if r <= release), default=known[0])]
 
 
 CALIBRATED: Final = Calibration(
     base={
-        "products": 1.8, "experts": 2.5, "attention": 1.2, "passes": 10.0, "launch_s": 5e-4, "tensor": 0.6,
-        "exchange": 0.8, "overlapped": 0.4, "gradients": 0.7, "optimizer": 1.5,
+        "products": 1.774,
+        "experts": 1.987,
+        "attention": 0.8952,
+        "passes": 14.75,
+        "launch_s": 0.0005901,
+        "tensor": 0.7869,
+        "exchange": 0.5997,
+        "overlapped": 0.3474,
+        "gradients": 0.7053,
+        "optimizer": 1.5,
     },
-    compute={}, host={}, formats={}, software={}, fitted_on="", date="", error=(0.0, 0.0),
-)  # fmt: skip
+    compute={"DGX-B200": 0.9638, "DGX-B300": 1.063, "DGX-GB300": 0.8151, "DGX-H100": 0.8815},
+    host={"DGX-B200": 2.244, "DGX-B300": 1.509, "DGX-H100": 2.286},
+    formats={"bf16": 1.05, "mxfp8": 1.114, "nvfp4": 1.552},
+    software={"25.09": 1.442, "25.11": 1.566, "26.02": 1.508, "26.04": 1.381, "26.06": 1.0, "26.08": 0.8753},
+    fitted_on="NVIDIA Megatron-Bridge performance summary and archive, 25.09 to 26.08",
+    date="2026-11-30",
+    error=(0.117, 0.088),
+)
