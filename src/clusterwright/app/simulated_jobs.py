@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clusterwright.app.simulated_capacity import CPU, MEMORY, Host, needs_of, slices_in
 from clusterwright.app.simulated_sites import Site
-from clusterwright.app.simulated_speeds import Paces, plain
+from clusterwright.app.simulated_speeds import Paces
 from clusterwright.ledger.lines import to_ms
 from clusterwright.ledger.usage import SLURM_GPUS
 from clusterwright.lib.errors import InvalidInput
@@ -158,7 +158,7 @@ def _kinds(
     if parts.any() and not site.slices:
         remarks.append(f"{int(parts.sum()):,} jobs use a part of a GPU; each takes a whole one here")
     queue_of = _Queues(site, habits.queues)
-    flavors_of = _Flavors(site)
+    flavors_of = _Flavors(site, paces)
     scheduling = site.document.architecture.scheduling
     priorities = scheduling.priorities if scheduling else {}
     columns = (
@@ -252,10 +252,8 @@ class _Queues:
 class _Flavors:
     """GPU types of a trace → pools."""
 
-    def __init__(self, site: Site) -> None:
-        self._pools = {plain(p.name): p.name for p in site.pools}
-        self._gpus = {plain(p.gpu): p.name for p in site.pools if p.gpu and p.name not in site.slices}
-        self._slices = site.slices
+    def __init__(self, site: Site, paces: Paces) -> None:
+        self._paces, self._slices = paces, site.slices
         self._whole = tuple(p.name for p in site.pools if p.name not in site.slices)
         self._missing: set[str] = set()
 
@@ -267,16 +265,11 @@ class _Flavors:
             return tuple(self._slices), gpus * (profile or -(-milli * fewest // 1000))
         if not words:
             return (self._whole if self._slices else ()), gpus
-        found = [name for word in words.split("|") if (name := self._find(plain(word)))]
+        found = [pool.name for word in words.split("|") if (pool := self._paces.pool_of(word))]
         if not found:
             self._missing.add(words)
             return (self._whole if self._slices else ()), gpus
         return tuple(dict.fromkeys(found)), gpus
-
-    def _find(self, word: str) -> str | None:
-        if word in self._pools:
-            return self._pools[word]
-        return next((pool for gpu, pool in self._gpus.items() if word and (word in gpu or gpu in word)), None)
 
     @property
     def remarks(self) -> list[str]:

@@ -79,8 +79,9 @@ def parse_speeds(entries: Iterable[str]) -> Speeds:
 
 
 def plain(word: str) -> str:
-    """A name without what people write differently: case, spaces, dashes."""
-    return "".join(c for c in word.lower() if c.isalnum())
+    """A name without what people write differently: case, spaces, dashes, the vendor in front."""
+    name = "".join(c for c in word.lower() if c.isalnum())
+    return name.removeprefix("nvidia").removeprefix("amd") or name
 
 
 class Paces:
@@ -95,6 +96,7 @@ class Paces:
 
     def __init__(self, site: Site, catalogue: Catalogue, speeds: Speeds, measured_on: str = "") -> None:
         self._pools, self._catalogue, self._speeds = site.pools, catalogue, speeds
+        self._sliced = site.slices
         self._measured_on = speeds.measured_on or measured_on
         self._figures = dict[str, Figure]()
         self._equal = dict[str, None]()
@@ -141,6 +143,19 @@ class Paces:
         if self._speeds.measured_on and self._gpu(self._speeds.measured_on) is None:
             self._catalogue.gpu(self._speeds.measured_on)
 
+    def pool_of(self, word: str) -> PoolPlan | None:
+        """The pool that a word of a trace names, by its own name or that of its GPU; None when it is none."""
+        name = plain(word)
+        if not name:
+            return None
+        named = next((p for p in self._pools if plain(p.name) == name), None)
+        if named is not None:
+            return named
+        whole = [p for p in self._pools if p.gpu and p.name not in self._sliced]
+        found = next((p for p in whole if name in plain(p.gpu) or plain(p.gpu) in name), None)
+        gpu = self._catalogue.find_gpu(word) if found is None else None
+        return found if gpu is None else next((p for p in whole if p.gpu == gpu.name), None)
+
     def _ratio(self, measured: str, pool: PoolPlan, serving: bool, precision: str) -> float:
         if self._speeds.factors:
             here, there = self._declared(measured), self._factor(pool)
@@ -150,7 +165,7 @@ class Paces:
                 )
                 self._note(measured, pool, there / here, Origin.DECLARED, said)
             return there / here
-        origin = self._find(measured)
+        origin = self.pool_of(measured)
         same = origin is pool or (origin is not None and bool(origin.gpu) and origin.gpu == pool.gpu)
         if same or (len(self._pools) == 1 and not measured and not self._measured_on):
             return 1.0
@@ -175,28 +190,18 @@ class Paces:
         name = plain(word)
         if name in self._speeds.factors:
             return self._speeds.factors[name]
-        pool = self._find(word)
-        if pool is not None:
-            return self._factor(pool)
-        return next((f for key, f in self._speeds.factors.items() if key in name or name in key), 1.0)
+        pool = self.pool_of(word)
+        return self._named(name) if pool is None else self._factor(pool)
 
     def _factor(self, pool: PoolPlan) -> float:
-        factors, gpu = self._speeds.factors, plain(pool.gpu)
-        named = factors.get(plain(pool.name))
-        if named is not None:
-            return named
-        return next((f for key, f in factors.items() if gpu and (key in gpu or gpu in key)), 1.0)
+        named = self._speeds.factors.get(plain(pool.name))
+        return self._named(plain(pool.gpu)) if named is None else named
 
-    def _find(self, word: str) -> PoolPlan | None:
-        name = plain(word)
-        if not name:
-            return None
-        exact = next((p for p in self._pools if plain(p.name) == name), None)
-        by_gpu = (p for p in self._pools if p.gpu and (name in plain(p.gpu) or plain(p.gpu) in name))
-        return exact or next(by_gpu, None)
+    def _named(self, gpu: str) -> float:
+        return next((f for key, f in self._speeds.factors.items() if gpu and (key in gpu or gpu in key)), 1.0)
 
     def _gpu(self, word: str) -> Gpu | None:
-        pool = self._find(word)
+        pool = self.pool_of(word)
         name = pool.gpu if pool is not None and pool.gpu else word
         found = self._catalogue.find_gpu(name) if name else None
         if found is not None or not plain(name):
