@@ -81,8 +81,12 @@ def waste(interval_s: float, stall_s: float, mttf_s: float, restart_s: float) ->
     return stall_s / interval_s + interval_s / (2 * mttf_s) + restart_s / mttf_s
 
 
+#: Most spares that are counted; beyond, a node is rather down than up and the answer says nothing.
+SPARES_MOST: Final = 100_000
+
+
 def spares(nodes: int, mtbf_days: float, repair_days: float, target: float) -> int:
-    """Smallest k so that at most k of nodes + k are down with probability `target`.
+    """Smallest k so that at most k of nodes + k are down with probability `target`; SPARES_MOST + 1 beyond SPARES_MOST.
 
     Independent failures only: a failure domain that takes several nodes needs a simulation.
 
@@ -92,10 +96,15 @@ def spares(nodes: int, mtbf_days: float, repair_days: float, target: float) -> i
     if not target < 1:
         raise ValueError("no number of spares is always enough")
     down = repair_days / (mtbf_days + repair_days)
-    spare = 0
-    while _binomial_cdf(spare, nodes + spare, down) < target:
-        spare += 1
-    return spare
+    low, high = -1, 1
+    while _binomial_cdf(high, nodes + high, down) < target:  # the probability grows with k
+        low, high = high, high * 2
+        if low > SPARES_MOST:
+            return SPARES_MOST + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _binomial_cdf(middle, nodes + middle, down) < target else (low, middle)
+    return high
 
 
 def _binomial_cdf(k: int, n: int, p: float) -> float:

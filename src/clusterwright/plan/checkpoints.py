@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Checkpoint, Target, Train
-from clusterwright.physics.failures import daly_s, waste, young_s
+from clusterwright.physics.failures import daly_higher_s, daly_s, ettr, ettr_exact, waste, young_s
 from clusterwright.physics.training_memory import checkpoint_bytes
 from clusterwright.physics.transfers import transfer_s
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet
+from clusterwright.plan.host_paths import gpu_copy_rate, host_links
 from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.payloads import network_to, store_rate
-from clusterwright.plan.results import CheckpointPlan, Unplanned
+from clusterwright.plan.results import LINK_WORDS, CheckpointPlan, Unplanned
 from clusterwright.plan.sites import Site
-
-#: Share of the PCIe rate that a copy from GPU to pinned host memory reaches.
-_COPY_SHARE = 0.8
 
 
 def plan_checkpoint(
@@ -28,6 +26,7 @@ def plan_checkpoint(
     nodes: Figure,
     mttf: Figure | None,
     restart: Figure | None,
+    rate: Figure | None = None,
 ) -> CheckpointPlan | Unplanned | None:
     """Plan the checkpoints of a training job, None when it takes none.
 
@@ -35,6 +34,7 @@ def plan_checkpoint(
         nodes: of the job, that write and read at once.
         mttf: h between failures of the job.
         restart: s from a failure until work goes on.
+        rate: failures per 1,000 node-days, None where no productive share is wanted.
     """
     checkpoint = train.checkpoint
     if checkpoint is None:
@@ -46,8 +46,9 @@ def plan_checkpoint(
     every = sheet.declared(f"{path}.every", checkpoint.every, "s")
     one = sheet.planned(f"{prefix}.copies", 1, "copies", "one checkpoint, its parts written by all nodes")
     unknown: list[Unplanned] = []
-    write = _transfer(sheet, prefix, checkpoint, "write", site, nodes, size, one, unknown)
-    restore = _transfer(sheet, prefix, checkpoint, "read", site, nodes, size, one, unknown)
+    gpus = sheet.declared(f"workloads.{name}.train.gpus", train.gpus, "GPUs")
+    write, wrote = _transfer(sheet, prefix, checkpoint, "write", site, nodes, gpus, size, one, unknown)
+    restore, read = _transfer(sheet, prefix, checkpoint, "read", site, nodes, gpus, size, one, unknown)
     restore = sheet.choose(Kind.TIME, f"{prefix}.restore", restore, nodes=int(nodes.value))
     write = sheet.choose(Kind.TIME, f"{prefix}.write_time", write, nodes=int(nodes.value))
     stall = _stall(sheet, prefix, train, checkpoint, site, size, write, unknown)
@@ -71,7 +72,10 @@ def plan_checkpoint(
         restore=restore,
         restore_within=restore_within,
         meets_restore=_holds(restore, restore_within),
-        **_intervals(sheet, prefix, every, stall, mttf, restart),
+        **_intervals(sheet, prefix, checkpoint.mode, every, write, stall, mttf, restart),
+        **_shares(sheet, prefix, nodes, rate, restart, every, stall),
+        write_binding=wrote,
+        restore_binding=read,
         lost_work=lost,
         lost_work_target=lost_target,
         meets_lost_work=_holds(lost, lost_target),
@@ -111,34 +115,42 @@ def _transfer(
     way: str,
     site: Site | None,
     nodes: Figure,
+    gpus: Figure,
     size: Figure,
     one: Figure,
     unknown: list[Unplanned],
-) -> Figure | None:
-    """s of one checkpoint to or from its store through the slower of store and network; None when one is unknown."""
+) -> tuple[Figure | None, str]:
+    """(s of one checkpoint to or from its store, link that binds); None when store or network is unknown."""
     label = "write_time" if way == "write" else "restore"
     stores = sheet.architecture.storage.stores if sheet.architecture.storage else {}
     store = stores.get(checkpoint.to)
-    rates: list[Figure] = []
-    links = [store_rate(sheet, checkpoint.to, way, nodes, site)]
-    if store is None or store.kind not in ("local-nvme", "memory"):
-        links.append(network_to(sheet, store, site, nodes)[1])
-    for link in links:
-        if isinstance(link, Unplanned):
-            unknown.append(sheet.miss(f"{prefix}.{label}", link.reason, *link.missing))
+    local = store is not None and store.kind in ("local-nvme", "memory")
+    links: list[tuple[str, Figure | Unplanned]] = [("store", store_rate(sheet, checkpoint.to, way, nodes, site))]
+    if not local:
+        links.append(("network", network_to(sheet, store, site, nodes)[1]))
+    host = host_links(sheet, f"{prefix}.{way}", site, nodes, gpus, local)
+    links += [(kind, rate) for kind, _, rate in host if kind != "loader"]
+    rates: list[tuple[str, Figure]] = []
+    for kind, rate in links:
+        if isinstance(rate, Unplanned):
+            unknown.append(sheet.miss(f"{prefix}.{label}", rate.reason, *rate.missing))
         else:
-            rates.append(link)
+            rates.append((kind, rate))
     if len(rates) != len(links):
-        return None
-    return sheet.derive(
+        return None, ""
+    binding = min(rates, key=lambda r: r[1].value)[0]
+    words = "node's own store" if local else "store"
+    named = [LINK_WORDS.get(kind, words) for kind, _ in rates]
+    time = sheet.derive(
         f"{prefix}.{label}",
         "s",
-        f"size ÷ slowest of {'store and network' if len(rates) > 1 else 'the nodes own stores'}",
+        f"size ÷ slowest of {', '.join(named)}",
         lambda s, n, *r: transfer_s(s, n, min(r)),
         size,
         one,
-        *rates,
+        *(rate for _, rate in rates),
     )
+    return time, LINK_WORDS.get(binding, words)
 
 
 def _stall(
@@ -153,14 +165,12 @@ def _stall(
 ) -> Figure | None:
     if checkpoint.mode == "sync":
         return write and sheet.derive(f"{prefix}.stall", "s", "synchronous: the whole write", lambda w: w, write)
-    gpu = site.gpu if site else None
-    if gpu is None or gpu.pcie is None:
+    copied = gpu_copy_rate(sheet, site) if site else None
+    if copied is None:
         unknown.append(
             sheet.miss(f"{prefix}.stall", "the host link of the GPU is unknown, so the blocking copy is not timed")
         )
         return None
-    link = sheet.published(gpu, "pcie_rate", gpu.pcie.rate.value / 8e9, "GB/s", "PCIe rate after line coding")
-    share = sheet.assumed("copy_share", _COPY_SHARE, "share", "of the PCIe rate, copying to pinned host memory")
     gpus = sheet.declared(prefix.replace("checkpoint_plan", "train.gpus"), train.gpus, "GPUs")
     return sheet.derive(
         f"{prefix}.stall",
@@ -169,8 +179,7 @@ def _stall(
         lambda s, n, r, c: s / n / (r * c),
         size,
         gpus,
-        link,
-        share,
+        *copied,
     )
 
 
@@ -186,40 +195,73 @@ def _lost_work(sheet: Sheet, prefix: str, every: Figure, write: Figure | None) -
 
 
 def _intervals(
-    sheet: Sheet, prefix: str, every: Figure, stall: Figure | None, mttf: Figure | None, restart: Figure | None
+    sheet: Sheet,
+    prefix: str,
+    mode: str,
+    every: Figure,
+    write: Figure | None,
+    stall: Figure | None,
+    mttf: Figure | None,
+    restart: Figure | None,
 ) -> dict[str, Figure | None]:
+    names = ("young", "daly", "daly_higher", "best", "waste", "best_waste")
     if stall is None or mttf is None or restart is None:
-        return dict.fromkeys(("young", "daly", "waste", "best_waste"))
-    young = sheet.derive(
-        f"{prefix}.young", "s", "√(2·stall·MTTF), Young 1974", lambda w, m: young_s(w, m * 3600), stall, mttf
+        return dict.fromkeys(names)
+    optimal = {
+        "young": ("√(2·stall·MTTF), Young 1974", young_s),
+        "daly": ("√(2·stall·MTTF) − stall, Daly 2006", daly_s),
+        "daly_higher": ("√(2·stall·MTTF)(1 + √(stall/2·MTTF)/3 + stall/18·MTTF) − stall, Daly 2006", daly_higher_s),
+    }
+    found: dict[str, Figure | None] = {
+        key: sheet.derive(f"{prefix}.{key}", "s", said, lambda w, m, f=f: f(w, m * 3600), stall, mttf)
+        for key, (said, f) in optimal.items()
+    }
+    best = _best(sheet, prefix, mode, found["daly_higher"], write)
+    found["best"] = best
+    for key, interval, at in (("waste", every, ""), ("best_waste", best, " at the best interval")):
+        found[key] = interval and sheet.derive(
+            f"{prefix}.{key}",
+            "share",
+            f"stall/interval + interval/2·MTTF + restart/MTTF{at}",
+            lambda t, w, m, r: waste(t, w, m * 3600, r),
+            interval,
+            stall,
+            mttf,
+            restart,
+        )
+    return found
+
+
+def _best(sheet: Sheet, prefix: str, mode: str, daly: Figure | None, write: Figure | None) -> Figure | None:
+    """Daly's higher order; an asynchronous checkpoint cannot begin before the last one is written."""
+    if daly is None or (mode == "async" and write is None):
+        return None
+    if mode == "sync" or write is None:
+        return sheet.derive(f"{prefix}.best", "s", "Daly's higher order", lambda d: d, daly)
+    return sheet.derive(
+        f"{prefix}.best", "s", "Daly's higher order, not shorter than the write of the last", max, daly, write
     )
-    daly = sheet.derive(
-        f"{prefix}.daly", "s", "√(2·stall·MTTF) − stall, Daly 2006", lambda w, m: daly_s(w, m * 3600), stall, mttf
-    )
-    formula = "stall/interval + interval/2·MTTF + restart/MTTF"
+
+
+def _shares(
+    sheet: Sheet,
+    prefix: str,
+    nodes: Figure,
+    rate: Figure | None,
+    restart: Figure | None,
+    every: Figure,
+    stall: Figure | None,
+) -> dict[str, Figure | None]:
+    """Productive share at the declared interval by the published formula and of the process."""
+    if rate is None or restart is None or stall is None:
+        return dict.fromkeys(("ettr", "ettr_exact"))
+    said = {
+        "ettr": ("(1 − failures × (restart + interval/2)) ÷ (1 + stall/interval), arXiv:2410.21680", ettr),
+        "ettr_exact": ("interval ÷ (M·e^(restart/M)·(e^((interval + stall)/M) − 1)), M = MTTF: renewal", ettr_exact),
+    }
     return {
-        "young": young,
-        "daly": daly,
-        "waste": sheet.derive(
-            f"{prefix}.waste",
-            "share",
-            formula,
-            lambda t, w, m, r: waste(t, w, m * 3600, r),
-            every,
-            stall,
-            mttf,
-            restart,
-        ),
-        "best_waste": sheet.derive(
-            f"{prefix}.best_waste",
-            "share",
-            f"{formula} at Daly's interval",
-            lambda t, w, m, r: waste(t, w, m * 3600, r),
-            daly,
-            stall,
-            mttf,
-            restart,
-        ),
+        key: sheet.derive(f"{prefix}.{key}", "share", formula, function, nodes, rate, restart, every, stall)
+        for key, (formula, function) in said.items()
     }
 
 

@@ -1,14 +1,16 @@
-"""Payload: what all replicas load, how fast source, network and cache must be, how long a cold start takes."""
+"""Payload: what all replicas load, how fast every link on its way must be, which binds, how long a cold start takes."""
 
 from __future__ import annotations
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.storages import Store
 from clusterwright.model.workloads import Payload, Target
+from clusterwright.physics.storage_chains import node_class
 from clusterwright.physics.transfers import required_rate, transfer_s
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import LinkPlan, PayloadPlan, Unplanned
+from clusterwright.plan.host_paths import HostLink, host_links
+from clusterwright.plan.results import LINK_WORDS, LinkPlan, PayloadPlan, Unplanned
 from clusterwright.plan.sites import Site, networks_with, node_network_rate
 
 #: s of deserialisation and engine start where the file does not say.
@@ -24,13 +26,14 @@ def plan_payload(
     weights: Figure | None,
     readers: Figure,
     nodes: Figure,
+    gpus: Figure,
 ) -> PayloadPlan | Unplanned:
     """Plan the concurrent load of all readers.
 
     Args:
         weights: GB of one copy, None when the model cannot be planned.
         readers: concurrent readers when the file does not say.
-        nodes: nodes that read at once.
+        nodes, gpus: that read at once.
     """
     path, prefix = f"workloads.{name}.payload", f"workloads.{name}.payload_plan"
     size = sheet.maybe(f"{path}.size", payload.size, "GB") or weights
@@ -47,11 +50,11 @@ def plan_payload(
         count,
         within,
     )
-    links, unknown = _links(sheet, prefix, payload, site, size, count, nodes, required)
+    links, unknown = _links(sheet, prefix, payload, site, size, count, nodes, gpus, required)
     outward = [link for link in links if link.kind != "cache"]
-    complete = {link.kind for link in outward} == {"source", "network"}
+    complete = {"source", "network"} <= {link.kind for link in outward}
     binding = min(outward, key=lambda link: link.rate.value, default=None)
-    cached = next((link for link in links if link.kind == "cache"), None)
+    cached = _cached(links)
     startup = sheet.maybe(f"{path}.startup", payload.startup, "s") or sheet.assumed(
         f"{name}.startup", _STARTUP_S, "s", "deserialisation and engine start are not stated"
     )
@@ -80,8 +83,17 @@ def plan_payload(
         target=wanted,
         meets_rate=meets_rate,
         meets_target=meets_target,
+        node_class=node_class(binding.rate.value * 1e9 / nodes.value, "read") if binding and complete else "",
         unknown=tuple(unknown),
     )
+
+
+def _cached(links: list[LinkPlan]) -> LinkPlan | None:
+    """What binds from the cache on: the cache itself or a link inside the nodes; None without a cache."""
+    inside = [link for link in links if link.kind in ("cache", "pcie", "memory", "loader")]
+    if not any(link.kind == "cache" for link in inside):
+        return None
+    return min(inside, key=lambda link: link.rate.value)
 
 
 def _check(
@@ -96,7 +108,7 @@ def _check(
     meets_target: bool | None,
 ) -> None:
     if binding is not None and meets_rate is False:
-        sheet.misfit(prefix, binding.path, f"loading needs {required}, the {binding.kind} gives {binding.rate}")
+        sheet.misfit(prefix, binding.path, f"loading needs {required}, the {binding.words} gives {binding.rate}")
     if meets_target is False:
         sheet.misfit(prefix, f"{path}.within", f"a cold start takes {cold}, the target is {wanted}")
 
@@ -115,12 +127,15 @@ def _links(
     size: Figure,
     readers: Figure,
     nodes: Figure,
+    gpus: Figure,
     required: Figure,
 ) -> tuple[list[LinkPlan], list[Unplanned]]:
     stores = sheet.architecture.storage.stores if sheet.architecture.storage else {}
+    inside: list[HostLink] = host_links(sheet, prefix, site, nodes, gpus, local=False)
     found: list[tuple[str, str, Figure | Unplanned]] = [
         ("source", f"storage.stores.{payload.source}.read", store_rate(sheet, payload.source, "read", nodes)),
         ("network", *network_to(sheet, stores.get(payload.source), site, nodes)),
+        *inside,
     ]
     if payload.cache:
         found.append(
@@ -132,7 +147,13 @@ def _links(
             unknown.append(sheet.miss(f"{prefix}.{kind}", rate.reason, *rate.missing))
             continue
         time = sheet.derive(
-            f"{prefix}.{kind}_time", "s", f"bytes of all readers ÷ rate of the {kind}", transfer_s, size, readers, rate
+            f"{prefix}.{kind}_time",
+            "s",
+            f"bytes of all readers ÷ rate of the {LINK_WORDS[kind]}",
+            transfer_s,
+            size,
+            readers,
+            rate,
         )
         links.append(LinkPlan(kind, path, rate, time, rate.value >= required.value))  # type: ignore[arg-type]
     return links, unknown

@@ -24,6 +24,7 @@ from clusterwright.plan.results import (
     WorkloadPlan,
 )
 from clusterwright.plan.sites import Site, find_sites
+from clusterwright.plan.spares import plan_spares
 from clusterwright.plan.unit_costs import plan_economics
 from clusterwright.plan.workloads import finish_workload
 from clusterwright.plan.yields import implied_utilisation, read_yields
@@ -56,7 +57,7 @@ def plan_architecture(document: Document, catalogue: Catalogue, *, measured: Ove
     return Plan(
         cluster=sheet.architecture.cluster.name,
         workloads=workloads,
-        pools=tuple(_pool(s, placement) for s in sites),
+        pools=tuple(_pool(sheet, s, placement) for s in sites),
         network=network,
         payload_rate=payload_rate,
         economics=economics,
@@ -114,10 +115,16 @@ def _check_capacity(sheet: Sheet, workloads: tuple[WorkloadPlan, ...], sites: tu
             )
 
 
-def _pool(site: Site, placement: Placement) -> PoolPlan:
+def _pool(sheet: Sheet, site: Site, placement: Placement) -> PoolPlan:
     used = sum(len(a.gpus) for a in placement.assignments if a.pool == site.name)
     return PoolPlan(
-        site.name, site.nodes, site.gpu.name if site.gpu else "", site.gpus_per_node, site.domain_gpus, used
+        site.name,
+        site.nodes,
+        site.gpu.name if site.gpu else "",
+        site.gpus_per_node,
+        site.domain_gpus,
+        used,
+        plan_spares(sheet, site),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from clusterwright.lib.figures import Figure
 
@@ -241,9 +241,21 @@ class TrainingPlan:
     upper_limit: bool = False
 
 
+#: Each kind of link of a payload's way in words.
+LINK_WORDS: Final[dict[str, str]] = {
+    "source": "source",
+    "network": "network",
+    "cache": "cache",
+    "nic": "storage adapters",
+    "pcie": "GPUs' host links",
+    "memory": "host memory",
+    "loader": "loader",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class LinkPlan:
-    """One link on the way of a payload: `source`, `network` or `cache`.
+    """One link on the way of a payload: a store, the network, or what the nodes let pass (`plan/host_paths.py`).
 
     Args:
         path: path in the file of what it is.
@@ -252,11 +264,16 @@ class LinkPlan:
         enough: rate ≥ required.
     """
 
-    kind: Literal["source", "network", "cache"]
+    kind: Literal["source", "network", "cache", "nic", "pcie", "memory", "loader"]
     path: str
     rate: Figure
     time: Figure
     enough: bool
+
+    @property
+    def words(self) -> str:
+        """The kind of link as people say it."""
+        return LINK_WORDS[self.kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +284,12 @@ class PayloadPlan:
         size: GB per reader.
         required_rate: GB/s; bytes of all concurrent readers ÷ allowed time.
         links: every link whose rate is known.
-        binding: the slowest link on the way from the source (kind `source` or `network`), None if none is known.
+        binding: the slowest link on the way from the source, None if none is known.
         time: s through the binding link.
         time_cached: s from the cache, None without one.
         cold_start: s from the source until the replicas work; cold_start_cached the same from the cache.
         target: declared cold start, s.
+        node_class: class of NVIDIA's reference node (good, better, best) that the way reaches per node, "" if unknown.
         unknown: links whose rate the file does not give, with the path that would.
     """
 
@@ -289,6 +307,7 @@ class PayloadPlan:
     target: Figure | None
     meets_rate: bool | None
     meets_target: bool | None
+    node_class: str = ""
     unknown: tuple[Unplanned, ...] = ()
 
 
@@ -299,11 +318,14 @@ class CheckpointPlan:
     Args:
         size: GB of one checkpoint.
         every: declared interval, s.
-        write_time, restore: s through the slowest known link.
+        write_time, restore: s through the slowest known link; write_binding, restore_binding name it.
         stall: s for which training stops per checkpoint.
         stall_share: of wall time.
-        young, daly: optimal interval, s, for the stall and the failure rate.
-        waste, best_waste: share of time lost to stalls and repeated work, at the declared and at Daly's interval.
+        young, daly, daly_higher: optimal interval, s, for the stall and the failure rate: first orders and Daly's
+            higher order.
+        best: interval to take, s: Daly's higher order, when asynchronous not shorter than the write.
+        waste, best_waste: share of time lost to stalls and repeated work, at the declared and at the best interval.
+        ettr, ettr_exact: productive share at the declared interval, by the published formula and of the process itself.
         lost_work: most work lost by one failure, s.
     """
 
@@ -325,6 +347,12 @@ class CheckpointPlan:
     lost_work: Figure | None
     lost_work_target: Figure | None
     meets_lost_work: bool | None
+    daly_higher: Figure | None = None
+    best: Figure | None = None
+    ettr: Figure | None = None
+    ettr_exact: Figure | None = None
+    write_binding: str = ""
+    restore_binding: str = ""
     unknown: tuple[Unplanned, ...] = ()
 
 
@@ -378,8 +406,28 @@ class WorkloadPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class SparesPlan:
+    """Spare nodes of a pool.
+
+    Args:
+        declared: spares that the file keeps.
+        repair: days until a failed node is back.
+        needed: (probability that all working nodes are whole, spares that it takes).
+    """
+
+    declared: int
+    repair: Figure
+    needed: tuple[tuple[float, Figure], ...]
+
+    @property
+    def reached(self) -> float | None:
+        """The highest probability that the declared spares reach, None below all."""
+        return max((target for target, figure in self.needed if self.declared >= figure.value), default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """A pool that has GPUs, and how many of them the workloads take."""
+    """A pool that has GPUs, how many of them the workloads take, and the spares that its working nodes need."""
 
     name: str
     nodes: tuple[str, ...]
@@ -387,6 +435,7 @@ class PoolPlan:
     gpus_per_node: int
     domain_gpus: int
     used: int
+    spares: SparesPlan | None = None
 
     @property
     def gpus(self) -> int:

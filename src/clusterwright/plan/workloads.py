@@ -24,7 +24,7 @@ from clusterwright.plan.results import (
     WorkloadPlan,
 )
 from clusterwright.plan.services import Load, at_load, binding, read_targets
-from clusterwright.plan.trainings import plan_mttf, plan_restart, plan_training
+from clusterwright.plan.trainings import failure_rate, plan_mttf, plan_restart, plan_training
 
 
 def finish_workload(
@@ -152,7 +152,8 @@ def _training(
         return None, None, None
     mttf = plan_mttf(sheet, name, nodes)
     restart = plan_restart(sheet, name, draft.workload.target)
-    checkpoint = plan_checkpoint(sheet, name, train, draft.workload.target, draft.model, site, nodes, mttf, restart)
+    target, rate = draft.workload.target, failure_rate(sheet)
+    checkpoint = plan_checkpoint(sheet, name, train, target, draft.model, site, nodes, mttf, restart, rate)
     losses = plan_losses(sheet, draft, [d for d in drafts if d.request], placement, pools, None)
     layout = draft.layout or Layout(dp=train.gpus)
     training = plan_training(sheet, name, train, draft.model, site, nodes, mttf, restart, checkpoint, losses, layout)
@@ -184,7 +185,10 @@ def _payload(
     if isinstance(draft.model, PlannedModel):
         form = weight_format(sheet, weights_path, precision)
         weights = replica_weights(sheet, f"{path}.weights", draft.model, form)
-    return plan_payload(sheet, draft.name, payload, draft.workload.target, draft.site, weights, readers, nodes)
+    gpus = sheet.planned(
+        f"{path}.placed_gpus", max(1, sum(len(a.gpus) for a in mine)), "GPUs", "GPUs that this plan places it on"
+    )
+    return plan_payload(sheet, draft.name, payload, draft.workload.target, draft.site, weights, readers, nodes, gpus)
 
 
 def _training_readers(sheet: Sheet, draft: Draft, path: str) -> Figure:

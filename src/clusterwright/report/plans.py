@@ -19,6 +19,7 @@ from clusterwright.plan.results import (
     PayloadPlan,
     Plan,
     ServicePlan,
+    SparesPlan,
     TrainingPlan,
     UnitCost,
     Unplanned,
@@ -76,7 +77,7 @@ ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "memory": ("memory.total", "memory.usable"),
     "payload": ("required_rate", "payload_rate"),
     "cold start": ("cold_start", "cold_start_cached"),
-    "checkpoint": ("checkpoint_plan.size", "checkpoint_plan.stall", "daly"),
+    "checkpoint": ("checkpoint_plan.size", "checkpoint_plan.stall", "checkpoint_plan.best"),
     "capacity": ("gpu_months", "useful_per_gpu_month"),
     "unit cost": ("unit_cost", "unit_cost_at_load"),
     "placement": ("nodes",),
@@ -352,7 +353,8 @@ def _payload(payload: PayloadPlan | Unplanned | None) -> list[str]:
         return []
     if isinstance(payload, Unplanned):
         return [_line("payload", f"not planned: {payload.reason}")]
-    links = ", ".join(f"{k.kind} {show(k.rate)}{'' if k.enough else ' TOO SLOW'}" for k in payload.links)
+    shown = [k for k in payload.links if k.kind in ("source", "network", "cache") or not k.enough]
+    links = ", ".join(f"{k.words} {show(k.rate)}{'' if k.enough else ' TOO SLOW'}" for k in shown)
     lines = [
         _line(
             "payload",
@@ -363,7 +365,11 @@ def _payload(payload: PayloadPlan | Unplanned | None) -> list[str]:
     if payload.cold_start is not None:
         limit = f" of {show(payload.target)}" if payload.target else ""
         cached = f", {show(payload.cold_start_cached)} from the cache" if payload.cold_start_cached else ""
-        lines.append(_line("cold start", f"{show(payload.cold_start)} from the source{limit}{cached}"))
+        binds = f", bound by the {payload.binding.words}" if payload.binding else ""
+        reference = f" ({payload.node_class} by NVIDIA's reference node)" if payload.node_class else ""
+        lines.append(
+            _line("cold start", f"{show(payload.cold_start)} from the source{limit}{cached}{binds}{reference}")
+        )
     return lines
 
 
@@ -382,9 +388,14 @@ def _checkpoint(checkpoint: CheckpointPlan | Unplanned | None) -> list[str]:
         if figure is not None:
             parts.append(f"{label} {show(figure)}" + (f" of {show(limit)}" if limit else ""))
     lines = [_line("checkpoint", ", ".join(parts))]
-    if checkpoint.daly is not None and checkpoint.waste is not None and checkpoint.best_waste is not None:
-        best = f"{show(checkpoint.daly)} would be the best interval (Daly): {show(checkpoint.best_waste)} of time lost"
+    if checkpoint.best is not None and checkpoint.waste is not None and checkpoint.best_waste is not None:
+        best = f"{show(checkpoint.best)} would be the best interval (Daly): {show(checkpoint.best_waste)} of time lost"
         lines.append(_line("", f"{best}, {show(checkpoint.waste)} as declared"))
+    if checkpoint.ettr is not None and checkpoint.ettr_exact is not None:
+        shares = (
+            f"{show(checkpoint.ettr)} by the published formula (ETTR), {show(checkpoint.ettr_exact)} of the process"
+        )
+        lines.append(_line("", f"productive as declared: {shares}"))
     return lines
 
 
@@ -431,6 +442,7 @@ def _cluster(plan: Plan) -> list[str]:
         )
         for p in plan.pools
     ]
+    lines += [_spares(p.name, p.spares) for p in plan.pools if p.spares is not None]
     if plan.payload_rate is not None and len(plan.workloads) > 1:
         lines.append(_line("payload", f"{show(plan.payload_rate)} when every workload loads at once"))
     groups: dict[tuple[str, int], list[CollectivePlan]] = {}
@@ -438,9 +450,19 @@ def _cluster(plan: Plan) -> list[str]:
         groups.setdefault((collective.pool, collective.nodes), []).append(collective)
     for (pool, nodes), found in groups.items():
         shown = [c for c in found if c.operation in ("all-reduce", "all-to-all")]
-        said = ", ".join(f"{c.operation} {_at_most(c.bound)}, reference {show(c.reference)}" for c in shown)
+        said = ", ".join(
+            f"{c.operation} {_at_most(c.bound)}, reference {show(c.reference)}"
+            + (f", {show(c.expected)} expected of 1 GiB" if c.expected else "")
+            for c in shown
+        )
         lines.append(_line("busbw", f"{nodes} node{'s' * (nodes != 1)} of {pool}: {said}"))
     return ["cluster", *lines] if lines else []
+
+
+def _spares(pool: str, spares: SparesPlan) -> str:
+    needed = ", ".join(f"{figure.value:g}{MARKS[figure.origin]} at {target:.1%}" for target, figure in spares.needed)
+    said = f"{pool} keeps {spares.declared}; needed with a node back after {show(spares.repair)}: {needed}"
+    return _line("spares", f"{said} (failures apart from each other)")
 
 
 def _at_most(bound: Figure) -> str:

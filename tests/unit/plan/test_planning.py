@@ -260,7 +260,10 @@ def test_eight_replicas_of_120_gb_in_90_seconds_need_10_7_gb_s():
 def test_source_network_and_cache_are_held_against_the_payload():
     payload = CHAT.payload
     rates = {k.kind: k.rate.value for k in payload.links}
+    inside = {kind: rates.pop(kind) for kind in ("pcie", "loader")}
     assert rates == {"source": 20, "network": 2 * 2 * 200 / 8, "cache": 2 * 25}
+    assert inside["pcie"] == pytest.approx(8 * 0.8 * 63.015, rel=1e-3)  # PCIe 5.0 x16 of each placed GPU
+    assert inside["loader"] == pytest.approx(8 * 15 / 4.88)  # GB/s of the fastest published loader per GPU
     assert payload.binding.kind == "source"
     assert payload.cold_start.value == pytest.approx(payload.size.value * 2 / 20 + 60)
     assert payload.cold_start_cached.value < payload.cold_start.value

@@ -21,7 +21,15 @@ from clusterwright.report.html.elements import Child, Html, fold, h, markup, tab
 from clusterwright.report.html.words import count_words
 
 Row = tuple[Child, Figure | None]
-_LINKS: Final = {"source": "Source", "network": "Network", "cache": "Cache"}
+_LINKS: Final = {
+    "source": "Source",
+    "network": "Network",
+    "cache": "Cache",
+    "nic": "Storage adapters of",
+    "pcie": "GPU host links of",
+    "memory": "Host memory of",
+    "loader": "Loader on",
+}
 
 
 def render_loads(plan: Plan, derivations: Derivations) -> Html:
@@ -171,6 +179,8 @@ def _stop(link: LinkPlan, payload: PayloadPlan) -> Html:
 def _name(path: str) -> str:
     """What a path names below its section: `object` of `storage.stores.object.read`."""
     parts = path.split(".")
+    if parts[0] == "pools":
+        return parts[1]
     return parts[2] if len(parts) > 2 else path
 
 
