@@ -49,7 +49,6 @@ class SpeedConstants:
             "attention": self.attention,
             "elementwise passes": self.passes,
             "launches": self.launch_s,
-            "recomputation": self.products,
             "tensor exchange": self.tensor,
             "context exchange": self.tensor,
             "expert exchange": np.where(np.asarray(virtual) > 1, self.overlapped, self.exchange),

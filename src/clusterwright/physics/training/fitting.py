@@ -16,7 +16,7 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.calibration import Calibration
 from clusterwright.physics.training.recipes import Recipe
-from clusterwright.physics.training.speed import TERMS, amounts
+from clusterwright.physics.training.speed import TERMS, amounts, repeated
 from clusterwright.physics.training.systems import System
 
 #: Physical guess and width (of its logarithm) of every base constant: achieved shares of 55, 50 and 80 %, passes of a
@@ -90,7 +90,11 @@ def fit_constants(runs: Sequence[Measured], fitted_on: str, date: str) -> Calibr
 
 def _table(runs: Sequence[Measured]) -> _Table:
     rows = [_amounts(run) for run in runs]
-    terms = {k: np.array([float(r[0][k]) for r in rows]) for k in rows[0][0]}
+    again = [repeated(run.recipe, len(run.decoder.layers), run.layout.pp) for run in runs]
+    terms = {
+        k: np.array([float(r[0][k]) * (1 + float(a.get(k, 0.0))) for r, a in zip(rows, again, strict=True)])
+        for k in rows[0][0]
+    }
     step = {k: np.array([float(r[1][k]) for r in rows]) for k in rows[0][1]}
     pp, vp = (np.array([float(getattr(run.layout, k)) for run in runs]) for k in ("pp", "vp"))
     member: dict[str, Array] = {}
@@ -143,7 +147,6 @@ def _log_predicted(table: _Table, x: Array) -> Array:
         "attention": value["attention"] * compute,
         "elementwise passes": value["passes"] * software,
         "launches": value["launch_s"] * host * software,
-        "recomputation": value["products"] * compute * form,
         "tensor exchange": value["tensor"],
         "context exchange": value["tensor"],
         "expert exchange": np.where(table.virtual > 1, value["overlapped"], value["exchange"]) * software,

@@ -24,7 +24,7 @@ from clusterwright.physics.training.shares import (
     expert_ranks,
     stage_portions,
 )
-from clusterwright.physics.training.stages import in_flight, stage_counts
+from clusterwright.physics.training.stages import in_flight, pipelines, stage_counts
 from clusterwright.physics.training.states import states_of
 
 GIB: Final = 2.0**30
@@ -107,11 +107,9 @@ def training_memory_arrays(
     full = {k: np.asarray(layouts.get(k, 1)) * np.ones(n) for k in ("tp", "pp", "dp", "cp", "vp", "ep", "etp")}
     micro = np.full(n, float(recipe.micro_batch)) if micro_batch is None else np.asarray(micro_batch, float)
     total = np.zeros(n)
-    shapes, group = np.unique(np.stack([full["pp"], full["vp"]]), axis=1, return_inverse=True)
-    for g, (pp, vp) in enumerate(shapes.T):
-        rows = np.flatnonzero(group == g)
+    for pp, vp, rows in pipelines(full["pp"], full["vp"]):
         sizes = {k: full[k][rows] for k in ("tp", "cp", "dp", "ep", "etp")}
-        for _, terms in _stages(decoder, int(pp), int(vp), sizes, recipe, constants, micro[rows]):
+        for _, terms in _stages(decoder, pp, vp, sizes, recipe, constants, micro[rows], only_fullest=True):
             total[rows] = np.maximum(total[rows], sum(terms.values()) / GIB)
     return total
 
@@ -132,11 +130,22 @@ def _stages(
     recipe: Recipe,
     constants: MemoryConstants,
     micro: Any = None,
+    only_fullest: bool = False,
 ) -> list[tuple[np.ndarray[Any, Any], Terms]]:
-    """Terms in B of every stage; stages that hold the same layers and are neither first nor last differ in flight."""
+    """Terms in B of every stage; of those in the middle with equal layers the earliest, which holds most micro-batches,
+    where only the fullest is asked for.
+    """
     counts = stage_counts(decoder, pp, vp, recipe.stage_layers)
     job = _Job(decoder, pp, vp, sizes, recipe, constants, float(recipe.micro_batch) if micro is None else micro)
-    return [(counts[i], job.terms(counts, i)) for i in range(pp)]
+    return [(counts[i], job.terms(counts, i)) for i in (_candidates(counts) if only_fullest else range(pp))]
+
+
+def _candidates(counts: np.ndarray[Any, Any]) -> list[int]:
+    last = len(counts) - 1
+    earliest: dict[bytes, int] = {}
+    for stage in range(1, last):
+        earliest.setdefault(counts[stage].tobytes(), stage)
+    return sorted({0, last, *earliest.values()})
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from clusterwright.physics.training.activations import kept
 from clusterwright.physics.training.calibration import CALIBRATED, SpeedConstants
 from clusterwright.physics.training.recipes import SHARDS_WEIGHTS, Recipe
 from clusterwright.physics.training.shares import expert_ranks, portion
+from clusterwright.physics.training.stages import stretches
 from clusterwright.physics.training.states import states_of
 from clusterwright.physics.training.systems import System
 from clusterwright.physics.training.work import Work, training_work
@@ -122,6 +123,8 @@ def step_terms(
     weights = constants.of_micro_batch(sizes["vp"])
     m = step["micro-batches"]
     terms: dict[str, Any] = {name: m * weights[name] * value for name, value in per_micro.items()}
+    again = repeated(recipe, len(decoder.layers), sizes["pp"])
+    terms["recomputation"] = m * 0.0 + sum((share * terms[name] for name, share in again.items()), 0.0)
     busy = sum(terms.values())
     terms["pipeline bubble"] = busy * (sizes["pp"] - 1) / (sizes["vp"] * m)
     for name, factor in constants.of_step().items():
@@ -152,11 +155,12 @@ def amounts(
         "attention": attention,
         "elementwise passes": passes,
         "launches": _launches(layers) / pp,
-        "recomputation": _repeated(recipe) * (dense + experts + attention + passes) / 3,
         "tensor exchange": _tensor(layers, decoder, tokens, sizes, system) / pp,
         "context exchange": _context(layers, tokens, sizes, system) / pp,
         "expert exchange": _expert(layers, tokens, sizes, system, recipe) / pp,
     }
+    slowest = stretches(len(decoder.layers), pp, sizes["vp"])
+    per_micro = {name: value * (1.0 if name == "head" else slowest) for name, value in per_micro.items()}
     step = _per_step(decoder, sizes, recipe, system, m)
     step["micro-batches"] = m
     return per_micro, step
@@ -208,9 +212,27 @@ def _launches(layers: list[tuple[Layer, int]]) -> float:
 EXPERT_KERNELS: Final = 4.0
 
 
-def _repeated(recipe: Recipe) -> float:
-    """Share of the forward pass that runs twice."""
-    return 1.0 if recipe.recompute == "full" else 0.0
+def repeated(recipe: Recipe, layers: int, pp: Any) -> dict[str, Any]:
+    """Forward passes that run again in the backward pass, by term, in shares of the term (forward is a third of it; half
+    of an exchange among ranks).
+    """
+    if recipe.recompute == "full":
+        wanted = recipe.recompute_layers
+        share = 1.0 if wanted is None else np.minimum(1.0, wanted * pp / layers)
+        whole = ("dense products", "expert products", "attention", "elementwise passes", "launches")
+        return {name: share / 3 for name in whole} | {"tensor exchange": share / 3, "expert exchange": share / 2}
+    if recipe.recompute == "none":
+        return {}
+    found: dict[str, Any] = {}
+    if {"layernorm", "moe_act"} & set(recipe.modules) or recipe.framework == "torchtitan":
+        found["elementwise passes"] = 1 / 9
+    if "mlp" in recipe.modules or recipe.framework == "torchtitan":
+        found["dense products"] = 1 / 6
+    if "mla_up_proj" in recipe.modules:
+        found["dense products"] = max(found.get("dense products", 0.0), 1 / 18)
+    if "moe" in recipe.modules:
+        found |= {"expert products": 1 / 3, "expert exchange": 1 / 2}
+    return found
 
 
 def _tensor(layers: list[tuple[Layer, int]], decoder: Decoder, tokens: Any, sizes: Sizes, system: System) -> Any:

@@ -6,6 +6,7 @@ Sources: "Efficient Large-Scale Language Model Training on GPU Clusters Using Me
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,33 @@ def stage_counts(decoder: Decoder, pp: int, vp: int, uneven: tuple[int, ...] = (
             counts[chunk % pp, index[layer]] += 1
         at += size
     return counts
+
+
+@cache
+def stretch(layers: int, pp: int, vp: int) -> float:
+    """Layers of the fullest stage ÷ mean: a pipeline runs at the pace of its slowest stage."""
+    sizes = chunk_sizes(layers, pp * vp)
+    return max(sum(sizes[stage::pp]) for stage in range(pp)) * pp / layers
+
+
+def stretches(layers: int, pp: Any, vp: Any) -> Any:
+    """`stretch` of numbers or of arrays of equal length."""
+    if np.ndim(pp) == 0:
+        return stretch(layers, int(pp), int(vp))
+    found = np.empty(len(pp))
+    for p, v, rows in pipelines(pp, vp):
+        found[rows] = stretch(layers, p, v)
+    return found
+
+
+def pipelines(pp: Any, vp: Any) -> list[tuple[int, int, np.ndarray[Any, Any]]]:
+    """(stages, virtual stages, rows that have them) of arrays of equal length."""
+    key = np.asarray(pp, dtype=np.int64) * _MOST + np.asarray(vp, dtype=np.int64)
+    return [(int(k) // _MOST, int(k) % _MOST, np.flatnonzero(key == k)) for k in np.unique(key)]
+
+
+#: More virtual stages than any model has layers.
+_MOST = 1 << 20
 
 
 def in_flight(stage: int, pp: int, vp: int, micro_batches: Any) -> Any:
