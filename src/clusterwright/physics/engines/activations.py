@@ -10,7 +10,10 @@ Sources: vLLM `gpu_model_runner.profile_run` (forward with max_num_batched_token
 from __future__ import annotations
 
 import math
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
 
 from clusterwright.model.decoders import Attention, CompressedAttention, Decoder, Experts, LatentAttention, Layer, Mlp
 from clusterwright.physics.engines.results import GIB
@@ -22,15 +25,43 @@ _MLA_WORKSPACE_TOKENS: Final = 64 * 1024
 _MOE_CHUNK_TOKENS: Final = 16 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class ForwardWidths:
+    """What one token of a batch takes in a forward pass: elements per token of the widest of each kind of buffer.
+
+    Args:
+        residual: residual and normed hidden state.
+        dense: of attention, or of a dense MLP.
+        routed: of routed experts, for the tokens that they take at once. beside: of their output and shared experts.
+        workspace_gib: whatever the batch (MLA's expanded earlier context).
+    """
+
+    residual: float
+    dense: float
+    routed: float
+    beside: float
+    workspace_gib: float
+
+
+def forward_widths(decoder: Decoder, layout: Layout) -> ForwardWidths:
+    """Widths of a model on one rank."""
+    layers = [layer for layer, _ in decoder.groups]
+    mixers = max(_mixer_width(layer, layout) for layer in layers)
+    dense = max((f.matrices * f.width / layout.tp for x in layers if isinstance(f := x.feed, Mlp)), default=0.0)
+    routed = [_routed_widths(f, decoder.hidden, layout) for x in layers if isinstance(f := x.feed, Experts)]
+    chunk, beside = max(routed, default=(0.0, 0.0))
+    return ForwardWidths(2 * decoder.hidden, max(mixers, dense), chunk, beside, _mla_workspace_gib(decoder, layout))
+
+
 def forward_gib(decoder: Decoder, layout: Layout, batched_tokens: int) -> float:
     """Peak of one forward pass of `batched_tokens` in 16 bit."""
-    most = max(_layer_elements(layer, decoder.hidden, layout, batched_tokens) for layer, _ in decoder.groups)
-    residual = 2 * decoder.hidden * batched_tokens
-    return 2 * (residual + most) / GIB + _mla_workspace_gib(decoder, layout)
+    return float(peak_gib(forward_widths(decoder, layout), batched_tokens))
 
 
-def _layer_elements(layer: Layer, hidden: int, layout: Layout, tokens: int) -> float:
-    return max(tokens * _mixer_width(layer, layout), _feed_elements(layer, hidden, layout, tokens))
+def peak_gib(widths: ForwardWidths, tokens: Any) -> Any:
+    """Peak of a forward pass; `tokens` is a number or an array, and so is the result."""
+    routed = np.minimum(tokens, _MOE_CHUNK_TOKENS) * widths.routed + tokens * widths.beside
+    return 2 * (widths.residual * tokens + np.maximum(widths.dense * tokens, routed)) / GIB + widths.workspace_gib
 
 
 def _mixer_width(layer: Layer, layout: Layout) -> float:
@@ -46,17 +77,10 @@ def _mixer_width(layer: Layer, layout: Layout) -> float:
             return 0.0
 
 
-def _feed_elements(layer: Layer, hidden: int, layout: Layout, tokens: int) -> float:
-    feed = layer.feed
-    if isinstance(feed, Mlp):
-        return tokens * feed.matrices * feed.width / layout.tp
-    if not isinstance(feed, Experts):
-        return 0.0
-    ranks = max(1, layout.tp * layout.dp // layout.ep)
-    width = feed.width / ranks
-    chunk = min(tokens, _MOE_CHUNK_TOKENS) * feed.active
-    routed = chunk * (max(2 * width, feed.hidden) + width)
-    return routed + tokens * (hidden + feed.matrices * feed.shared_width / layout.tp)
+def _routed_widths(feed: Experts, hidden: int, layout: Layout) -> tuple[float, float]:
+    width = feed.width / max(1, layout.tp * layout.dp // layout.ep)
+    chunk = feed.active * (max(2 * width, feed.hidden) + width)
+    return chunk, hidden + feed.matrices * feed.shared_width / layout.tp
 
 
 def _mla_workspace_gib(decoder: Decoder, layout: Layout) -> float:
@@ -73,12 +97,15 @@ def sampler_gib(sequences: int, vocabulary: int, copies: float) -> float:
     return copies * sequences * vocabulary * 4 / GIB
 
 
-def captured_sizes(largest: int) -> int:
-    """Batch sizes that vLLM captures up to `largest`: 1, 2, 4, then every 8 to 256, every 16 beyond."""
-    small = sum(1 for size in (1, 2, 4) if size <= largest)
-    return small + min(largest, 255) // 8 + max(0, (largest - 256) // 16 + 1 if largest >= 256 else 0)
+def captured_sizes(largest: Any) -> Any:
+    """Batch sizes that vLLM captures up to `largest`: 1, 2, 4, then every 8 to 256, every 16 beyond.
+
+    Takes a number or an array, and returns the same.
+    """
+    small = np.add(largest >= 1, np.add(largest >= 2, largest >= 4, dtype=np.int64), dtype=np.int64)
+    return small + np.minimum(largest, 255) // 8 + np.where(largest >= 256, (largest - 256) // 16 + 1, 0)
 
 
-def graphs_gib(decoder: Decoder, layout: Layout, graphs: int, mib_per_graph_layer: float) -> float:
-    """Captured graphs of one stage: so much for every graph and layer."""
+def graphs_gib(decoder: Decoder, layout: Layout, graphs: Any, mib_per_graph_layer: float) -> Any:
+    """Captured graphs of one stage: so much for every graph and layer; `graphs` may be an array."""
     return graphs * math.ceil(len(decoder.layers) / layout.pp) * mib_per_graph_layer / 1024

@@ -12,6 +12,15 @@ GIB: Final = 2.0**30
 _GRAIN: Final = 2**20
 
 
+#: GiB by number of tensor ranks: (ranks, GiB), ascending.
+ByRanks = tuple[tuple[int, float], ...]
+
+
+def by_ranks(table: ByRanks, ranks: int) -> float:
+    """The figure of the widest entry that is not wider than `ranks`."""
+    return max((row for row in table if row[0] <= ranks), key=lambda row: row[0])[1]
+
+
 def whole(gib: float) -> float:
     """GiB rounded to whole KiB."""
     return round(gib * _GRAIN) / _GRAIN

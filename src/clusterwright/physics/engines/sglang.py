@@ -11,16 +11,15 @@ Source: SGLang `model_executor/model_runner` (profile_max_num_token, init_memory
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.caches_by_layer import Kept, kept_by, stages
 from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import sglang_flags
-from clusterwright.physics.engines.results import GIB, Band, EngineMemory, Gpu, bar, whole
+from clusterwright.physics.engines.results import GIB, Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
 from clusterwright.physics.engines.settings import Settings, cache_format, has_states
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
@@ -39,7 +38,7 @@ class SglangConstants:
             graph, per GPU, per sequence and data-parallel rank, speculation, least on GPUs from 60 GiB (server_args).
     """
 
-    runtime_gib: Mapping[int, float] = MappingProxyType({1: 0.45, 2: 0.65, 4: 1.2, 8: 2.0})
+    runtime_gib: ByRanks = ((1, 0.45), (2, 0.65), (4, 1.2), (8, 2.0))
     graph_mib: tuple[float, float] = (0.5, 0.25)
     state_share: float = 0.9
     slots_per_request: int = 3
@@ -53,7 +52,7 @@ class SglangConstants:
 
     def runtime(self, ranks: int) -> float:
         """GiB taken before weights are loaded."""
-        return self.runtime_gib[max(w for w in self.runtime_gib if w <= ranks)]
+        return by_ranks(self.runtime_gib, ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +257,7 @@ def _running(case: Case, rest: Rest, length: int) -> int:
 def _graphs_gib(case: Case, largest: int) -> float:
     settings = _settings(case)
     mib = settings.constants.graph_mib[0 if settings.version < (0, 5) else 1]
-    return graphs_gib(case.decoder, case.layout, captured_sizes(largest), mib)
+    return float(graphs_gib(case.decoder, case.layout, captured_sizes(largest), mib))
 
 
 def _draft_gib(case: Case, tokens: int, form: str) -> tuple[float, float]:

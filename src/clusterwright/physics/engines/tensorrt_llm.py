@@ -9,16 +9,15 @@ Source: TensorRT-LLM `kvCacheManager` (KvCacheConfig, freeGpuMemoryFraction), `_
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.caches_by_layer import kept_by, stages
 from clusterwright.physics.engines.activations import captured_sizes, forward_gib, graphs_gib, sampler_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import trtllm_flags, trtllm_yaml
-from clusterwright.physics.engines.results import GIB, Band, EngineMemory, Gpu, bar, whole
+from clusterwright.physics.engines.results import GIB, Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
 from clusterwright.physics.engines.settings import Settings, cache_format
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
@@ -41,7 +40,7 @@ class TrtllmConstants:
     """
 
     fraction: float = 0.9
-    runtime_gib: Mapping[int, float] = MappingProxyType({1: 1.0, 2: 1.3, 4: 1.8, 8: 2.5})
+    runtime_gib: ByRanks = ((1, 1.0), (2, 1.3), (4, 1.8), (8, 2.5))
     sampler_copies: float = 3.5
     graph_mib: float = 0.25
     batch: int = 2048
@@ -50,7 +49,7 @@ class TrtllmConstants:
 
     def runtime(self, ranks: int) -> float:
         """GiB outside weights and activations."""
-        return self.runtime_gib[max(w for w in self.runtime_gib if w <= ranks)]
+        return by_ranks(self.runtime_gib, ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +149,16 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
         kv_tokens=tokens * layout.attention_dp,
         max_concurrency=min(tokens / per_request, sequences) * layout.attention_dp,
         max_context=min(tokens, case.decoder.max_context),
-        why=_reasons(left, tokens, length),
+        why=_reasons(left, tokens, settings.max_model_len),
         band=Band(0.25, "few public logs of TensorRT-LLM; the pool is exact where free memory after loading is known"),
         flags=trtllm_flags(case, length, sequences, settings.max_num_batched_tokens or c.tokens),
         extra_config=trtllm_yaml(case, fraction, block),
     )
 
 
-def _reasons(left: float, tokens: int, length: int) -> tuple[str, ...]:
+def _reasons(left: float, tokens: int, wanted: int | None) -> tuple[str, ...]:
     if left <= 0:
         return (f"weights, activations and runtime exceed the GPU by {-left:.2f} GiB",)
-    if tokens < length:
-        return (f"the pool holds {tokens:,} tokens, one sequence of the wanted length has {length:,}",)
+    if tokens == 0 or (wanted is not None and tokens < wanted):
+        return (f"the pool holds {tokens:,} tokens, one sequence of the wanted length has {wanted or 1:,}",)
     return ()

@@ -222,7 +222,8 @@ def estimated_graphs_gib(case: Case, step: Step) -> float:
     else:
         count = captured_sizes(min(2 * step.sequences, 512))
         count += captured_sizes(min(step.sequences, 512)) if settings.version >= (0, 11) else 0
-    return graphs_gib(case.decoder, case.layout, count, settings.constants.graph(settings.version, v0=settings.is_v0))
+    mib = settings.constants.graph(settings.version, v0=settings.is_v0)
+    return float(graphs_gib(case.decoder, case.layout, count, mib))
 
 
 def _stages(case: Case, step: Step, measured: Measured) -> list[_Stage]:

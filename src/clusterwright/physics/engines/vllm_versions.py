@@ -8,10 +8,10 @@ issue tracker (copies of logits, memory outside PyTorch, MiB per graph).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
+
+from clusterwright.physics.engines.results import ByRanks, by_ranks
 
 Version = tuple[int, int]
 
@@ -38,6 +38,7 @@ class VllmConstants:
     Args:
         sampler_copies: fp32 logits held at the sampler's peak: sorting sampler, Triton sampler, in-place sampler.
         non_torch_gib: outside PyTorch's allocator by tensor ranks (NCCL, workspaces, custom all-reduce).
+        non_torch_recent_gib: the same from 0.11 on, with symmetric memory and workspaces of fused all-reduce.
         non_torch_context_gib: CUDA context, counted as used by V1 before 0.9.
         non_torch_rocm_gib: the same as non_torch_gib on ROCm, any width.
         graph_mib: MiB per captured graph and layer: V0, V1 before 0.11, later.
@@ -47,7 +48,8 @@ class VllmConstants:
     """
 
     sampler_copies: tuple[float, float, float] = (9.7, 3.5, 1.7)
-    non_torch_gib: Mapping[int, float] = MappingProxyType({1: 0.15, 2: 0.4, 4: 0.7, 8: 1.1, 16: 1.5})
+    non_torch_gib: ByRanks = ((1, 0.15), (2, 0.4), (4, 0.7), (8, 1.1), (16, 1.5))
+    non_torch_recent_gib: ByRanks = ((1, 0.15), (2, 0.5), (4, 1.2), (8, 1.6), (16, 2.0))
     non_torch_context_gib: float = 0.55
     non_torch_rocm_gib: float = 0.4
     graph_mib: tuple[float, float, float] = (0.05, 0.45, 0.25)
@@ -69,7 +71,7 @@ class VllmConstants:
         """GiB outside PyTorch's allocator that count against the budget."""
         if vendor == "amd":
             return self.non_torch_rocm_gib
-        base = self.non_torch_gib[max(w for w in self.non_torch_gib if w <= ranks)]
+        base = by_ranks(self.non_torch_recent_gib if version >= (0, 11) else self.non_torch_gib, ranks)
         return base + (self.non_torch_context_gib if not v0 and version < FREE_CHECKED_SINCE else 0.0)
 
 
