@@ -18,6 +18,7 @@ class Promise:
         at_s: the promised start.
         placement: where, at that time.
         left: (nodes,) int32 GPUs that are free at `at_s` on the flavor once the promised job has its own.
+        spare: further resources that are left then, as `Floor.spare`; empty where the flavor declares none.
         usage: the quota in use at that time, the promised job included.
         surprises: `State.surprises` when it was made; a later count makes it void.
         passed: whether jobs that run past `at_s` started since; another placement may be the best now.
@@ -28,6 +29,7 @@ class Promise:
     at_s: float
     placement: Placement
     left: Ints
+    spare: dict[str, Ints]
     usage: Usage
     surprises: int
     basis: JobId | None = None

@@ -258,7 +258,7 @@ class _Cycle:
             self._start(bunch, bunch.tried, request, placement, promise.request)
             promise.passed = True
             if placement.flavor == promise.placement.flavor:
-                state.cluster.floors[placement.flavor].take_away(promise.left, placement, demand)
+                state.cluster.floors[placement.flavor].take_away(promise.left, placement, demand, promise.spare)
                 used, fixed = resources_of(demand, placement), not request.preemptible
                 promise.usage.add(request.queue, placement.flavor, placement.gpus, used, preemptible=not fixed)
             return
@@ -277,12 +277,14 @@ class _Cycle:
                 continue
             floor = state.cluster.floors[flavor]
             free = open_for(state.cluster, flavor, closed, floor.free) if closed else floor.free
+            spare = floor.spare
             if flavor == promise.placement.flavor:
                 limit = min(limit, gpus_allowed(request, flavor, promise.usage, state.policy))
                 if limit < demand.least_gpus:
                     continue
                 free = np.minimum(free, promise.left)
-            found = floor.find_in(free, demand, limit)
+                spare = {name: np.minimum(amounts, promise.spare[name]) for name, amounts in spare.items()}
+            found = floor.find_in(free, demand, limit, spare)
             if not isinstance(found, NoFit):
                 return found
         return None

@@ -39,13 +39,13 @@ def renew_promise(promise: Promise, state: State) -> bool:
     request, placement = promise.request, promise.placement
     flavor, demand = placement.flavor, request.demand
     floor, usage = state.cluster.floors[flavor], promise.usage
-    floor.put_back(promise.left, placement, demand)
+    floor.put_back(promise.left, placement, demand, promise.spare)
     used, preemptible = resources_of(demand, placement), request.preemptible
     usage.remove(request.queue, flavor, placement.gpus, used, preemptible=preemptible)
-    found = floor.find_in(promise.left, demand, gpus_allowed(request, flavor, usage, state.policy))
+    found = floor.find_in(promise.left, demand, gpus_allowed(request, flavor, usage, state.policy), promise.spare)
     if not isinstance(found, NoFit):
         promise.placement = found
-    floor.take_away(promise.left, promise.placement, demand)
+    floor.take_away(promise.left, promise.placement, demand, promise.spare)
     used = resources_of(demand, promise.placement)
     usage.add(request.queue, flavor, promise.placement.gpus, used, preemptible=preemptible)
     promise.passed = False
@@ -63,13 +63,13 @@ def _on_flavor(request: Request, flavor: str, state: State, now_s: float) -> Pro
         if limit < demand.least_gpus:
             continue
         free = future.free()
-        placement = floor.find_in(free, demand, limit)
+        placement = floor.find_in(free, demand, limit, future.spare)
         if not isinstance(placement, NoFit):
-            floor.take_away(free, placement, demand)
+            floor.take_away(free, placement, demand, future.spare)
             used = resources_of(demand, placement)
             usage.add(request.queue, flavor, placement.gpus, used, preemptible=request.preemptible)
             at_s = max(future.at_s, now_s)
-            return Promise(request, at_s, placement, free, usage, state.surprises, job)
+            return Promise(request, at_s, placement, free, future.spare, usage, state.surprises, job)
     return None
 
 
@@ -91,6 +91,7 @@ class _Future:
     Attributes:
         at_s: the instant.
         enough: whether a placement may exist by then.
+        spare: further resources that are free then.
     """
 
     def __init__(self, state: State, flavor: str, demand: Demand) -> None:
@@ -108,6 +109,7 @@ class _Future:
         self._usage: Usage | None = None
         self._returned: dict[tuple[str, bool], int] = {}
         self.at_s, self.enough = 0.0, False
+        self.spare = {name: amounts.copy() for name, amounts in self._floor.spare.items()}
 
     def advance(self) -> JobId | None:
         """On to the next instant at which jobs end; the last of these, None when no more end is known."""
@@ -145,8 +147,12 @@ class _Future:
 
     def _end(self, holding: Holding) -> None:
         placement, owner = holding.placement, holding.request
-        for node, gpus in self._floor.effect(placement, owner.demand).gpus.items():
+        effect = self._floor.effect(placement, owner.demand)
+        for node, gpus in effect.gpus.items():
             self._add(node, gpus)
+        for name, amounts in self.spare.items():
+            for node, parts in effect.further.get(name, {}).items():
+                amounts[node] += parts
         used = resources_of(owner.demand, placement)
         self.usage().remove(owner.queue, self._flavor, placement.gpus, used, preemptible=owner.preemptible)
 

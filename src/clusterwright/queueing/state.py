@@ -301,7 +301,8 @@ class State:
         other.leaving = set(self.leaving)
         promise = self.promise
         if promise is not None:
-            promise = replace(promise, left=promise.left.copy(), usage=promise.usage.fork())
+            spare = {name: amounts.copy() for name, amounts in promise.spare.items()}
+            promise = replace(promise, left=promise.left.copy(), spare=spare, usage=promise.usage.fork())
         other.promise, other.woken = promise, set(self.woken)
         other.freed, other.surprises = self.freed, self.surprises
         other.priorities = {f: Counter(c) for f, c in self.priorities.items()}

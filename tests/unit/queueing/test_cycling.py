@@ -97,6 +97,27 @@ def test_a_promise_covers_quota():
     assert cycle(state, 3, job("short", 2, at_s=3, limit_s=97)) == ["short"]
 
 
+def test_a_promise_covers_cpu_and_memory_that_come_free_and_that_others_may_not_take():
+    host = (("cpu", 16.0), ("memory", 100.0))
+    state = State([NodeInfo(f"n{i}", "h100", 8, resources=host) for i in range(2)], policy=EASY)
+
+    def needing(name: str, gpus: int, cpu: float, at_s: float, limit_s: float, tasks: int = 1) -> Request:
+        shape = Shape(tasks, gpus, resources=(("cpu", cpu), ("memory", 10.0)))
+        return Request(JobId(name), Demand((shape,)), at_s, limit_s=limit_s)
+
+    assert cycle(state, 0, needing("a", 4, 12, 0, 100)) == ["a"]
+    assert cycle(state, 1, needing("head", 4, 12, 1, 10, tasks=2)) == []
+    assert state.promise is not None
+    assert state.promise.at_s == 100
+    assert state.promise.spare["cpu"].tolist() == [4000, 4000]
+    late = needing("late", 2, 5, 2, 500)
+    assert cycle(state, 2, late) == [], "its GPUs would be left, its cores would not"
+    assert cycle(state, 3, needing("few", 2, 4, 3, 500), needing("short", 2, 5, 3, 90)) == ["few", "short"]
+    for name in ("a", "short"):
+        state.release(JobId(name), 100)
+    assert cycle(state, 100) == ["head"]
+
+
 def test_guaranteed_before_borrowed_then_priority_then_age():
     state = cluster(queues=two_queues())
     first = job("old", 8, queue="a", at_s=0), job("older-but-borrows", 8, queue="a", at_s=1)
