@@ -7,6 +7,7 @@ keeps (`promising`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -38,7 +39,7 @@ def run_cycle(state: State, now_s: float) -> Decisions:
         now_s: the time, never before that of an earlier cycle.
     """
     state.wake_due(now_s)
-    if not state.woken and not state.claims:
+    if not state.awake and not state.claims:
         return _NOTHING
     return _Cycle(state, now_s).run()
 
@@ -51,6 +52,10 @@ def _never(_: Request) -> bool:
 
 
 class _Cycle:
+    __slots__ = (
+        "_again", "_hopeless", "_promised", "_settled", "easy", "now_s", "order", "preemptions", "starts", "state",
+    )  # fmt: skip
+
     def __init__(self, state: State, now_s: float) -> None:
         self.state, self.now_s, self.order = state, now_s, Order(state, now_s)
         self.starts: list[Start] = []
@@ -61,32 +66,47 @@ class _Cycle:
         self._promised: set[JobId] = set()  # a job is promised a start once in a cycle, so that passes end
 
     def run(self) -> Decisions:
-        for job in list(self.state.claims):
-            self._second_pass(self.state.claims[job])
-        self._check_promise()
+        state = self.state
+        for job in list(state.claims) if state.claims else ():
+            self._second_pass(state.claims[job])
+        if state.promise is not None:
+            self._check_promise(state.promise)
         self._pass()
         while self._again:  # each follows a start, or a promise to a job nearer the front
             self._again = False
-            self.state.wake()
+            state.wake()
             self._pass()
+        if not self.starts and not self.preemptions:
+            return _NOTHING
         return Decisions(tuple(self.starts), tuple(self.preemptions))
 
     def _pass(self) -> None:
-        state = self.state
-        woken, state.woken = state.woken, set()
+        state, self._settled = self.state, False
+        woken = state.take_woken()
         # Where a job that has no room changes nothing, only queues are looked at that wait for something there is.
         quick = len(woken) > 1 and not state.preempts and not (self.easy and state.promise is None)
-        possible = [d for d in state.asking if self._possible(d)] if quick else []
+        possible: list[Demand] = []
         if quick:
+            possible = [d for d in state.asking if self._possible(d)]
             wanted = {q for d in possible for q in state.asking[d]}
             if state.promise is not None:
                 wanted |= {q for q in woken if state.lines[q].ranked is None}
             woken &= wanted
-        held, self._settled = state.promise, False
         lines = [line for q in woken if (line := state.lines[q]).bunches]
+        if len(lines) == 1 and not quick:
+            self._pass_line(self._turn(lines[0]))
+        elif lines:
+            self._pass_lines(lines, possible, quick=quick)
+
+    def _pass_line(self, turn: Turn) -> None:
+        while not turn.closed and not self._again and (request := turn.next()) is not None:
+            turn.closed = not self._take(turn, request)
+
+    def _pass_lines(self, lines: Sequence[Line], possible: Sequence[Demand], *, quick: bool) -> None:
+        state, held = self.state, self.state.promise
         offers = self.order.offers(lines, self._turn)
-        for turn, bunch, request in offers:
-            turn.closed = not self._take(turn, bunch, request)
+        for turn, request in offers:
+            turn.closed = not self._take(turn, request)
             if quick and state.promise is not held:
                 self._again = True  # others may be promised a start now
             if self._again:
@@ -120,15 +140,16 @@ class _Cycle:
 
     # -- one job --------------------------------------------------------------------------------------------------
 
-    def _take(self, turn: Turn, bunch: Bunch, request: Request) -> bool:
+    def _take(self, turn: Turn, request: Request) -> bool:
         """Look at one job; whether its queue may offer another."""
-        if self.state.budgets is not None and self._overdrawn(request):
+        state, bunch = self.state, turn.bunch
+        if state.budgets is not None and self._overdrawn(request):
             turn.advance()
             return True
-        promise = self.state.promise if self.easy else None
-        depth = self.state.policy.backfill_depth
+        promise = state.promise if self.easy else None
         turn.looked += 1
         if promise is not None and self._passes(request, promise):
+            depth = state.policy.backfill_depth
             if depth is not None and turn.looked > depth:
                 return False
             self._backfill(bunch, request, promise)
@@ -137,16 +158,18 @@ class _Cycle:
         placement = self._find(request)
         if placement is not None:
             self._start(bunch, bunch.tried, request, placement)
-            self._outranked(request, placement)
+            if promise is not None:
+                self._outranked(request, promise)
             turn.advance()
             return True
-        self._try_preemption(request)
-        if request.id in self.state.claims or (self.easy and self._promise(request)):
+        if state.preempts:
+            self._try_preemption(request)
+        if request.id in state.claims or (self.easy and self._promise(request)):
             bunch.tried += 1
         else:
             self._pass_over(bunch)
         turn.advance()
-        return self.easy or not self.state.tree.strict(request.queue)
+        return self.easy or not state.tree.strict(request.queue)
 
     def _passes(self, request: Request, promise: Promise) -> bool:
         """Whether a job that is offered now comes after the promised one."""
@@ -179,11 +202,11 @@ class _Cycle:
             if limit < demand.least_gpus:
                 blocked_by_quota = True
                 continue
+            floor = state.cluster.floors[flavor]
             if closed:
-                floor = state.cluster.floors[flavor]
                 found = floor.find_in(open_for(state.cluster, flavor, closed, floor.free), demand, limit)
             else:
-                found = state.cluster.find(demand, flavor, limit)
+                found = floor.find(demand, limit)
             if not isinstance(found, NoFit):
                 return found
         if not blocked_by_quota and not closed:
@@ -194,19 +217,17 @@ class _Cycle:
         self, bunch: Bunch, place: int, request: Request, placement: Placement, passed: Request | None = None
     ) -> None:
         state = self.state
-        state.drop_claim(request.id)
-        borrowed = bool(state.tree.queues) and state.usage.borrows(request.queue, placement.flavor, placement.gpus)
+        if state.claims:
+            state.drop_claim(request.id)
+        borrowed = state.usage.borrows(request.queue, placement.flavor, placement.gpus)
         state.lines[request.queue].take(bunch, place)
         state.start(request, placement, self.now_s, borrowed=borrowed)
         self.starts.append(Start(request, placement, borrowed, None if passed is None else passed.id))
 
     # -- promises -------------------------------------------------------------------------------------------------
 
-    def _check_promise(self) -> None:
+    def _check_promise(self, promise: Promise) -> None:
         """Void a promise after something unforeseen and at its time; place it anew after others passed."""
-        promise = self.state.promise
-        if promise is None:
-            return
         if promise.surprises != self.state.surprises or promise.at_s <= self.now_s:
             self.state.promise = None
             self.state.wake()
@@ -229,11 +250,8 @@ class _Cycle:
             self.state.promise = found
         return found is not None
 
-    def _outranked(self, request: Request, placement: Placement) -> None:
+    def _outranked(self, request: Request, promise: Promise) -> None:
         """A job before the promised one started: where that reaches beyond the promised time, promise again."""
-        promise = self.state.promise
-        if promise is None:
-            return
         if request.id == promise.request.id:
             self.state.promise = None
         elif self._end_of(request) > promise.at_s:
@@ -294,7 +312,7 @@ class _Cycle:
     def _try_preemption(self, request: Request) -> None:
         """Make others leave for a job, where the policy allows; what they leave is kept for it."""
         state = self.state
-        if not state.preempts or request.id in state.claims:
+        if request.id in state.claims:
             return
         found = find_victims(request, state, self.now_s)
         if found is None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from clusterwright.model.jobs import JobId
 from clusterwright.queueing.requests import Placement, Request
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """A job starts now.
 
     Args:
@@ -53,8 +53,7 @@ class Preemption:
         return f"for job {self.request.id} of queue '{self.request.queue}', priority {self.request.priority}"
 
 
-@dataclass(frozen=True, slots=True)
-class Decisions:
+class Decisions(NamedTuple):
     """Everything that one cycle decided, in order; it is written into the state already."""
 
     starts: tuple[Start, ...]

@@ -6,6 +6,7 @@ as fully taken: what its job leaves idle is nobody's.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -43,7 +44,7 @@ class Floor:
         self, flavor: str, nodes: Sequence[NodeInfo], levels: Sequence[str] = (), policy: Policy | None = None
     ):
         policy = policy or Policy()
-        by_name = policy.node_tie is NodeTie.NAME
+        by_name, count = policy.node_tie is NodeTie.NAME, len(nodes)
         nodes = sorted(nodes, key=lambda n: n.name) if by_name else list(nodes)
         self.flavor = flavor
         self.packing = policy.packing
@@ -60,7 +61,7 @@ class Floor:
         self._shelves = Shelves(self.total, emptiest=policy.packing is Packing.EMPTIEST)
         self.free = self._shelves.free
         self._totals: list[int] = self.total.tolist()
-        self._singles: dict[int, list[Placement | None]] = {}
+        self._singles: dict[int, list[Placement | None]] = defaultdict(lambda: [None] * count)
         self._ever: dict[Demand, Fit | NoFit] = {}
         for i, node in enumerate(nodes):
             if node.usable:
@@ -105,7 +106,7 @@ class Floor:
         gpus = demand.single
         if gpus is not None:
             node = -1 if gpus > gpus_at_most else self._shelves.pick(gpus) if gpus else self._first_open()
-            return NoFit.IMPOSSIBLE if node < 0 else self._single(node, gpus)
+            return NoFit.IMPOSSIBLE if node < 0 else self._singles[gpus][node] or self._single(node, gpus)
         group = demand.groups[0]
         if group.gpus > 0 and self._shelves.slots(group.gpus) < group.fewest:
             return NoFit.IMPOSSIBLE
@@ -130,7 +131,7 @@ class Floor:
         gpus = demand.single
         if gpus:
             node = self._pick_in(free, gpus) if gpus <= gpus_at_most else -1
-            return NoFit.IMPOSSIBLE if node < 0 else self._single(node, gpus)
+            return NoFit.IMPOSSIBLE if node < 0 else self._singles[gpus][node] or self._single(node, gpus)
         return self._find(np.maximum(free, 0), self.spare if spare is None else spare, demand, gpus_at_most)
 
     def could_ever(self, demand: Demand) -> bool:
@@ -249,13 +250,8 @@ class Floor:
 
     def _single(self, node: int, gpus: int) -> Placement:
         """A placement of one task, made once."""
-        row = self._singles.get(gpus)
-        if row is None:
-            row = self._singles[gpus] = [None] * len(self.names)
-        known = row[node]
-        if known is None:
-            known = row[node] = Placement(self.flavor, ((0, node, 1),), gpus)
-        return known
+        made = self._singles[gpus][node] = Placement(self.flavor, ((0, node, 1),), gpus)
+        return made
 
     @staticmethod
     def _anywhere(demand: Demand) -> bool:

@@ -18,13 +18,11 @@ def gpus_allowed(request: Request, flavor: str, usage: Usage, policy: Policy) ->
     gang that could be larger is not made larger than they allow.
     """
     queue, demand = request.queue, request.demand
-    if not usage.named(queue, flavor):
-        return 0.0
     if policy.guaranteed_only and not request.preemptible:
-        allowed = usage.guaranteed_available(queue, flavor)
+        allowed = usage.guaranteed_available(queue, flavor) if usage.named(queue, flavor) else 0.0
     else:
-        allowed = usage.available(queue, flavor)
-    if demand.plain:
+        allowed = usage.gpus(queue, flavor)
+    if demand.plain or not usage.named(queue, flavor):
         return allowed
     if not usage.fits(queue, flavor, 0, demand.least_resources):
         return NOTHING

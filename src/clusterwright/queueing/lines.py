@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import Final
 
 from clusterwright.model.jobs import JobId
 from clusterwright.queueing.requests import Demand, Request
@@ -18,13 +19,11 @@ BunchKey = tuple[Demand, int, str, bool, str]
 #: By demand and queue, how many bunches wait.
 Asking = dict[Demand, dict[str, int]]
 #: Up to so many jobs with short limits are looked at by limit, more of them by age.
-_FEW = 64
+_FEW: Final = 64
 #: Removed places at the front of a bunch before the list is rebuilt.
-_SLACK = 512
-
-
-def _limit(entry: tuple[float, Age]) -> float:
-    return entry[0]
+_SLACK: Final = 512
+#: Older than no job.
+_YOUNGEST: Final[Age] = (float("inf"), 0, JobId(""))
 
 
 def age_of(request: Request) -> Age:
@@ -35,19 +34,23 @@ def age_of(request: Request) -> Age:
 class Bunch:
     """Waiting jobs of one queue that differ in nothing but age and time limit.
 
+    Args:
+        key: what they have in common.
+
     Attributes:
+        front: age of the first job, None when there is none.
         tried: how many jobs at the front were found unable to start; the rest was not looked at.
     """
 
-    __slots__ = ("_ages", "_first", "_jobs", "_limits", "demand", "priority", "tried", "user")
+    __slots__ = ("_ages", "_first", "_jobs", "_limits", "demand", "front", "key", "priority", "tried")
 
-    def __init__(self, demand: Demand, priority: int, user: str) -> None:
-        self.demand, self.priority, self.user = demand, priority, user
-        self.tried = 0
+    def __init__(self, key: BunchKey) -> None:
+        self.key, self.demand, self.priority = key, key[0], key[1]
+        self.front: Age | None = None
+        self.tried = self._first = 0
         self._ages: list[Age] = []
         self._limits: list[tuple[float, Age]] | None = None
         self._jobs: list[Request] = []
-        self._first = 0
 
     def __len__(self) -> int:
         return len(self._jobs) - self._first
@@ -62,19 +65,30 @@ class Bunch:
         """The age of the job at a place."""
         return self._ages[self._first + place]
 
-    def add(self, request: Request) -> None:
-        """Put a job in its place."""
+    def next(self) -> Request | None:
+        """The first job that was not looked at, None when all were."""
+        at = self._first + self.tried
+        return self._jobs[at] if at < len(self._jobs) else None
+
+    def add(self, request: Request) -> bool:
+        """Put a job in its place; whether it is the first now."""
         age = age_of(request)
-        if request.limit_s is not None and self._limits is not None:
+        if self._limits is not None and request.limit_s is not None:
             insort(self._limits, (request.limit_s, age))
-        if not self._ages or age > self._ages[-1]:
-            self._ages.append(age)
+        ages, first = self._ages, self._first
+        if not ages or age > ages[-1]:
+            at = len(ages)
+            ages.append(age)
             self._jobs.append(request)
-            return
-        at = bisect_left(self._ages, age, lo=self._first)
-        self._ages.insert(at, age)
-        self._jobs.insert(at, request)
-        self.tried = min(self.tried, at - self._first)
+        else:
+            at = bisect_left(ages, age, lo=first)
+            ages.insert(at, age)
+            self._jobs.insert(at, request)
+            self.tried = min(self.tried, at - first)
+        if at > first:
+            return False
+        self.front = age
+        return True
 
     def place_of(self, request: Request) -> int:
         """Where a job stands, 0 is the front."""
@@ -86,19 +100,21 @@ class Bunch:
 
     def remove(self, place: int) -> Request:
         """Take a job out."""
-        at = self._first + place
-        request = self._jobs[at]
-        if request.limit_s is not None and self._limits is not None:
-            del self._limits[bisect_left(self._limits, (request.limit_s, self._ages[at]))]
-        if place == 0:
-            self._first += 1
-            if self._first > _SLACK and self._first * 2 > len(self._jobs):
-                del self._ages[: self._first], self._jobs[: self._first]
-                self._first = 0
-        else:
-            del self._ages[at], self._jobs[at]
+        ages, jobs, at = self._ages, self._jobs, self._first + place
+        request = jobs[at]
+        if self._limits is not None and request.limit_s is not None:
+            del self._limits[bisect_left(self._limits, (request.limit_s, ages[at]))]
         if self.tried > place:
             self.tried -= 1
+        if place:
+            del ages[at], jobs[at]
+            return request
+        first = at + 1
+        self.front = ages[first] if first < len(ages) else None
+        if first > _SLACK and first * 2 > len(jobs):
+            del ages[:first], jobs[:first]
+            first = 0
+        self._first = first
         return request
 
     def next_within(self, place: int, limit_s: float) -> int:
@@ -108,7 +124,7 @@ class Bunch:
                 (j.limit_s, a) for j, a in zip(self, self._ages[self._first :], strict=True) if j.limit_s is not None
             )
             self._limits = sorted(some)
-        short = bisect_right(self._limits, limit_s, key=_limit)
+        short = bisect_left(self._limits, (limit_s, _YOUNGEST))
         if not short or place >= len(self):
             return len(self)
         if short <= _FEW:
@@ -123,8 +139,8 @@ class Bunch:
 
     def copy(self) -> Bunch:
         """A bunch of its own with the same jobs."""
-        other = Bunch(self.demand, self.priority, self.user)
-        other.tried = self.tried
+        other = Bunch(self.key)
+        other.tried, other.front = self.tried, self.front
         other._ages, other._jobs = self._ages[self._first :], self._jobs[self._first :]
         return other
 
@@ -158,11 +174,10 @@ class Line:
         key = self._key(request)
         bunch = self.bunches.get(key)
         if bunch is None:
-            bunch = self.bunches[key] = Bunch(request.demand, request.priority, key[2])
+            bunch = self.bunches[key] = Bunch(key)
             self._count(request.demand, 1)
-        bunch.add(request)
         self.fresh[bunch] = None
-        if bunch[0] is request:
+        if bunch.add(request):
             self._head(bunch)
 
     def bunch_of(self, request: Request) -> Bunch:
@@ -172,8 +187,8 @@ class Line:
     def take(self, bunch: Bunch, place: int) -> Request:
         """Take a job out of its bunch; a bunch without jobs goes, too."""
         request = bunch.remove(place)
-        if not len(bunch):
-            del self.bunches[self._key(request)]
+        if bunch.front is None:
+            del self.bunches[bunch.key]
             self.fresh.pop(bunch, None)
             self._count(request.demand, -1)
             self.ranked = None
@@ -190,10 +205,10 @@ class Line:
         """The bunch whose first job is the first of the queue, by priority and age; None when nobody waits."""
         heads = self._heads
         while heads:
-            priority, age, _, bunch = heads[0]
-            if len(bunch) and bunch.age(0) == age and -bunch.priority == priority:
+            _, age, _, bunch = heads[0]
+            if bunch.front is age:
                 return bunch
-            heapq.heappop(heads)
+            heappop(heads)
         return None
 
     def look_again(self, seen: int) -> None:
@@ -232,9 +247,10 @@ class Line:
                 del self._asking[demand]
 
     def _head(self, bunch: Bunch) -> None:
+        assert bunch.front is not None
         self._number += 1
         self.ranked = None
-        heapq.heappush(self._heads, (-bunch.priority, bunch.age(0), self._number, bunch))
+        heappush(self._heads, (-bunch.priority, bunch.front, self._number, bunch))
 
     def _key(self, request: Request) -> BunchKey:
         user = request.user if self.by_user else ""

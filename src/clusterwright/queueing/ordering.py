@@ -14,13 +14,13 @@ import heapq
 from collections.abc import Callable, Generator, Iterable, Sequence
 
 from clusterwright.queueing.fairness import Take
-from clusterwright.queueing.lines import Bunch, Line, Rank, age_of
+from clusterwright.queueing.lines import Line, Rank, age_of
 from clusterwright.queueing.requests import Request
 from clusterwright.queueing.state import State
 from clusterwright.queueing.tournaments import Tournament
 from clusterwright.queueing.turns import Turn
 
-Offer = tuple[Turn, Bunch, Request]
+Offer = tuple[Turn, Request]
 
 
 class Order:
@@ -34,8 +34,6 @@ class Order:
 
         A turn that was closed meanwhile offers no more.
         """
-        if len(lines) == 1:
-            return self._of_one(turn_of(lines[0]))
         if self._state.policy.fair.now:
             return self._by_share([turn_of(line) for line in sorted(lines, key=lambda line: line.queue)])
         return self._by_rank(lines, turn_of)
@@ -47,11 +45,6 @@ class Order:
         if request.queue == other.queue and not self._state.policy.fair.by_user:
             return (-request.priority, age_of(request)) > (-other.priority, age_of(other))
         return self._rank(request) > self._rank(other)
-
-    @staticmethod
-    def _of_one(turn: Turn) -> Generator[Offer, None, None]:
-        while not turn.closed and (offered := turn.next()) is not None:
-            yield (turn, *offered)
 
     def _by_rank(self, lines: Sequence[Line], turn_of: Callable[[Line], Turn]) -> Generator[Offer, None, None]:
         queue: list[tuple[Rank, int, Turn]] = []
@@ -78,12 +71,12 @@ class Order:
                 offered = turn.next()
                 if offered is None:
                     continue
-                now = self._rank(offered[1])  # what others got since may have changed it, to a later one only
+                now = self._rank(offered)  # what others got since may have changed it, to a later one only
                 first = min((h[0][0] for h in (queue, heads if wanted else []) if h), default=None)
                 if first is not None and now > rank and now > first:
                     heapq.heappush(queue, (now, number, turn))
                     continue
-                yield (turn, *offered)
+                yield turn, offered
                 if not turn.closed:
                     self._enqueue(turn, number, queue)
         finally:
@@ -105,7 +98,7 @@ class Order:
     def _enqueue(self, turn: Turn, number: int, queue: list[tuple[Rank, int, Turn]]) -> None:
         offered = turn.next()
         if offered is not None:
-            heapq.heappush(queue, (self._rank(offered[1]), number, turn))
+            heapq.heappush(queue, (self._rank(offered), number, turn))
 
     def _by_share(self, turns: Sequence[Turn]) -> Generator[Offer, None, None]:
         tournament, by_queue = Tournament(self._state.usage), {t.line.queue: t for t in turns}
@@ -115,15 +108,14 @@ class Order:
             turn = by_queue[name]
             offered = turn.next()
             if offered is not None:
-                yield (turn, *offered)
+                yield turn, offered
             self._enter(turn, tournament)
 
     def _enter(self, turn: Turn, tournament: Tournament) -> None:
-        offered = None if turn.closed else turn.next()
-        if offered is None:
+        request = None if turn.closed else turn.next()
+        if request is None:
             tournament.withdraw(turn.line.queue)
             return
-        request = offered[1]
         gpus, resources = request.demand.least_gpus, request.demand.least_resources
         usage, queue = self._state.usage, request.queue
         flavor = min(self._named(request), key=lambda f: usage.share(queue, f, gpus, resources), default="")

@@ -6,11 +6,11 @@ a node went down); `cycling.run_cycle` decides and writes its decisions into it.
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
 
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.jobs import JobId
@@ -24,6 +24,9 @@ from clusterwright.queueing.quotas import QueueTree, Quota
 from clusterwright.queueing.requests import Holding, Placement, Request, resources_of
 from clusterwright.queueing.usages import Usage
 from clusterwright.queueing.windows import Window
+
+#: (time, number, job): when a job ends, or may start at the earliest; numbers are those of arrival.
+End = tuple[float, int, JobId]
 
 
 class State:
@@ -69,15 +72,16 @@ class State:
         self.claims: dict[JobId, Claim] = {}
         self.leaving: set[JobId] = set()
         self.promise: Promise | None = None
-        self.woken: set[str] = set()
         self.freed = self.surprises = 0
         self.priorities: dict[str, Counter[int]] = {f: Counter() for f in self.cluster.flavors}
         half_life = self.policy.fair.half_life_s
         self.decayed = None if half_life is None else DecayedUsage(half_life, self.policy.weights)
         self._spare_gpus = {f: _unusable(floor) for f, floor in self.cluster.floors.items()}
-        self._sleeping: list[tuple[float, int, JobId]] = []
-        self._ends: dict[str, list[tuple[float, int, JobId]]] = {f: [] for f in self.cluster.flavors}
-        self._end_of: dict[JobId, tuple[float, int, JobId]] = {}
+        self._woken: set[str] = set()
+        self._all_woken = False
+        self._sleeping: list[End] = []
+        self._ends: dict[str, list[End]] = {}
+        self._end_of: dict[JobId, End] = {}
         self._count = 0
 
     # -- what happened ------------------------------------------------------------------------------------------
@@ -88,15 +92,16 @@ class State:
         Raises:
             InvalidInput: when a job of this id waits or runs already.
         """
-        if request.id in self.waiting or request.id in self.running:
-            raise InvalidInput(f"job {request.id} is in the queue already")
-        self.waiting[request.id] = request
+        job = request.id
+        if job in self.waiting or job in self.running:
+            raise InvalidInput(f"job {job} is in the queue already")
+        self.waiting[job] = request
         if request.hold or request.gates or not self._takes_jobs(request.queue):
-            self.apart[request.id] = request
+            self.apart[job] = request
         elif request.not_before_s > request.queued_at_s:
-            self.apart[request.id] = request
+            self.apart[job] = request
             self._count += 1
-            heapq.heappush(self._sleeping, (request.not_before_s, self._count, request.id))
+            heappush(self._sleeping, (request.not_before_s, self._count, job))
         else:
             self._line_up(request)
 
@@ -108,7 +113,7 @@ class State:
         if self.apart.pop(job, None) is None:
             line = self.lines[request.queue]
             line.remove(request)
-            self.woken.add(request.queue)
+            self._woken.add(request.queue)
         if self.promise is not None and self.promise.request.id == job:
             self.promise = None
             self.wake()
@@ -126,38 +131,39 @@ class State:
 
     def hold(self, holding: Holding) -> Holding:
         """A job holds GPUs, since whenever it says."""
-        request, placement = holding.request, holding.placement
-        self.cluster.take(placement, request.demand)
+        request, placement, since_s = holding.request, holding.placement, holding.started_at_s
+        flavor, gpus, queue = placement.flavor, placement.gpus, request.queue
+        self.cluster.floors[flavor].take(placement, request.demand)
         used = resources_of(request.demand, placement)
-        self.usage.add(request.queue, placement.flavor, placement.gpus, used, preemptible=request.preemptible)
+        self.usage.add(queue, flavor, gpus, used, preemptible=request.preemptible)
         self.running[request.id] = holding
-        self._unrank(request.queue)
-        self.priorities[placement.flavor][request.priority] += 1
+        self._unrank(queue)
+        self.priorities[flavor][request.priority] += 1
         self._expect(holding)
         if self.budgets is not None:
-            since, gpus = holding.started_at_s, placement.gpus
-            self.budgets.start(request.id, request.queue, request.user, gpus, request.limit_s, since)
+            self.budgets.start(request.id, queue, request.user, gpus, request.limit_s, since_s)
         if self.decayed is not None:
-            self.decayed.begin(self._share_key(request), placement.gpus, holding.started_at_s)
+            self.decayed.begin(self._share_key(request), gpus, since_s)
         return holding
 
     def release(self, job: JobId, now_s: float) -> Holding:
         """A job gave its GPUs back."""
         holding = self.running.pop(job)
         request, placement = holding.request, holding.placement
+        flavor, gpus, queue = placement.flavor, placement.gpus, request.queue
         expected = self._forget(holding)
         if expected is None or expected > now_s:
             self.surprises += 1
-        self.cluster.give(placement, request.demand)
+        self.cluster.floors[flavor].give(placement, request.demand)
         used = resources_of(request.demand, placement)
-        self.usage.remove(request.queue, placement.flavor, placement.gpus, used, preemptible=request.preemptible)
-        self.priorities[placement.flavor][request.priority] -= 1
-        self._unrank(request.queue)
+        self.usage.remove(queue, flavor, gpus, used, preemptible=request.preemptible)
+        self.priorities[flavor][request.priority] -= 1
+        self._unrank(queue)
         self.leaving.discard(job)
         if self.budgets is not None:
             self.budgets.end(job, now_s)
         if self.decayed is not None:
-            self.decayed.end(self._share_key(request), placement.gpus, now_s)
+            self.decayed.end(self._share_key(request), gpus, now_s)
         self.wake()
         return holding
 
@@ -206,15 +212,28 @@ class State:
     def wake(self) -> None:
         """Something may have become possible: every line is looked at in the next cycle."""
         self.freed += 1
-        for request in list(self.overdrawn.values()):
+        self._all_woken = True
+        for request in list(self.overdrawn.values()) if self.overdrawn else ():
             del self.overdrawn[request.id], self.apart[request.id]
             self._line_up(request)
-        self.woken.update(q for q, line in self.lines.items() if line.bunches)
+
+    @property
+    def awake(self) -> bool:
+        """Whether any line is to be looked at."""
+        return bool(self._woken) or (self._all_woken and len(self.waiting) > len(self.apart))
+
+    def take_woken(self) -> set[str]:
+        """The queues whose lines are to be looked at; they count as looked at from now on."""
+        woken, self._woken = self._woken, set()
+        if self._all_woken:
+            self._all_woken = False
+            woken.update(q for q, line in self.lines.items() if line.bunches)
+        return woken
 
     def wake_due(self, now_s: float) -> None:
         """Jobs whose earliest start is reached join their line."""
         while self._sleeping and self._sleeping[0][0] <= now_s:
-            _, _, job = heapq.heappop(self._sleeping)
+            _, _, job = heappop(self._sleeping)
             request = self.apart.get(job)
             if request is not None and not request.hold and not request.gates and request.not_before_s <= now_s:
                 del self.apart[job]
@@ -243,9 +262,13 @@ class State:
         self.lines[request.queue].remove(request)
         self.apart[request.id] = self.overdrawn[request.id] = request
 
-    def releases(self, flavor: str) -> list[tuple[float, int, JobId]]:
-        """(time, number, job) of every known end on a flavor, soonest first; jobs without a limit have none."""
-        return self._ends[flavor]
+    def releases(self, flavor: str) -> list[End]:
+        """Every known end on a flavor, soonest first; jobs without a limit have none."""
+        ends = self._ends.get(flavor)
+        if ends is None:  # kept in order from the first question on: plain FIFO never asks
+            some = (self._end_of.get(job) for job, h in self.running.items() if h.placement.flavor == flavor)
+            ends = self._ends[flavor] = sorted(end for end in some if end is not None)
+        return ends
 
     def flavors_of(self, request: Request) -> tuple[str, ...]:
         """The flavors to try, in order; those that no node has are left out."""
@@ -303,7 +326,7 @@ class State:
         if promise is not None:
             spare = {name: amounts.copy() for name, amounts in promise.spare.items()}
             promise = replace(promise, left=promise.left.copy(), spare=spare, usage=promise.usage.fork())
-        other.promise, other.woken = promise, set(self.woken)
+        other.promise, other._woken, other._all_woken = promise, set(self._woken), self._all_woken
         other.freed, other.surprises = self.freed, self.surprises
         other.priorities = {f: Counter(c) for f, c in self.priorities.items()}
         other.decayed = None if self.decayed is None else self.decayed.fork()
@@ -330,22 +353,24 @@ class State:
         if line is None:
             line = self.lines[request.queue] = Line(request.queue, self.asking, by_user=self.policy.fair.by_user)
         line.add(request)
-        self.woken.add(request.queue)
+        self._woken.add(request.queue)
 
     def _expect(self, holding: Holding) -> None:
-        ends = holding.ends_by_s
-        if ends is not None:
+        ends_s = holding.ends_by_s
+        if ends_s is not None:
             self._count += 1
-            entry = (ends, self._count, holding.request.id)
-            self._end_of[holding.request.id] = entry
-            insort(self._ends[holding.placement.flavor], entry)
+            entry = self._end_of[holding.request.id] = (ends_s, self._count, holding.request.id)
+            ends = self._ends.get(holding.placement.flavor)
+            if ends is not None:
+                insort(ends, entry)
 
     def _forget(self, holding: Holding) -> float | None:
         entry = self._end_of.pop(holding.request.id, None)
         if entry is None:
             return None
-        ends = self._ends[holding.placement.flavor]
-        del ends[bisect_left(ends, entry)]
+        ends = self._ends.get(holding.placement.flavor)
+        if ends is not None:
+            del ends[bisect_left(ends, entry)]
         return entry[0]
 
     def _share_key(self, request: Request) -> str:

@@ -19,14 +19,16 @@ class Turn(Protocol):
     Attributes:
         looked: how many of its jobs were looked at.
         closed: whether the queue offers no more in this pass.
+        bunch: of the job that `next` told.
     """
 
     line: Line
     looked: int
     closed: bool
+    bunch: Bunch
 
-    def next(self) -> tuple[Bunch, Request] | None:
-        """The bunch and the job whose turn it is, None when no more is to be looked at."""
+    def next(self) -> Request | None:
+        """The job whose turn it is, None when no more is to be looked at."""
 
     def advance(self) -> None:
         """The bunch whose turn it was moved on."""
@@ -47,14 +49,17 @@ def turn_of(line: Line, state: State, now_s: float, *, head_only: bool, hopeless
 class _HeadTurn:
     """One job at a time, the first of the queue; none once that was found unable to start."""
 
-    __slots__ = ("closed", "line", "looked")
+    __slots__ = ("bunch", "closed", "line", "looked")
 
     def __init__(self, line: Line) -> None:
         self.line, self.looked, self.closed = line, 0, False
 
-    def next(self) -> tuple[Bunch, Request] | None:
+    def next(self) -> Request | None:
         bunch = self.line.head()
-        return None if bunch is None or bunch.tried else (bunch, bunch[0])
+        if bunch is None or bunch.tried:
+            return None
+        self.bunch = bunch
+        return bunch.next()
 
     def advance(self) -> None:
         pass
@@ -63,7 +68,7 @@ class _HeadTurn:
 class _LineTurn:
     """All jobs that were not looked at since the last change, by priority, usage over time and age."""
 
-    __slots__ = ("_heap", "closed", "line", "looked")
+    __slots__ = ("_heap", "bunch", "closed", "line", "looked")
 
     def __init__(
         self, line: Line, state: State, now_s: float, head_only: bool, hopeless: Callable[[Request], bool]
@@ -75,9 +80,10 @@ class _LineTurn:
             return state.usage_over_time(bunch[0], now_s) if line.by_user else 0.0
 
         for number, bunch in enumerate(line.fresh):
-            if bunch.tried >= len(bunch):
+            request = bunch.next()
+            if request is None:
                 continue
-            if hopeless(bunch[bunch.tried]):
+            if hopeless(request):
                 bunch.tried = len(bunch)
             else:
                 self._heap.append((-bunch.priority, usage(bunch), bunch.age(bunch.tried), number, bunch))
@@ -88,11 +94,12 @@ class _LineTurn:
                 self._heap = []
         line.fresh = {}
 
-    def next(self) -> tuple[Bunch, Request] | None:
+    def next(self) -> Request | None:
         while self._heap:
-            bunch = self._heap[0][4]
-            if bunch.tried < len(bunch):
-                return bunch, bunch[bunch.tried]
+            self.bunch = self._heap[0][4]
+            request = self.bunch.next()
+            if request is not None:
+                return request
             heapq.heappop(self._heap)
         return None
 
@@ -100,7 +107,7 @@ class _LineTurn:
         if not self._heap:
             return
         priority, usage, _, number, bunch = self._heap[0]
-        if bunch.tried < len(bunch):
+        if bunch.next() is not None:
             heapq.heapreplace(self._heap, (priority, usage, bunch.age(bunch.tried), number, bunch))
         else:
             heapq.heappop(self._heap)

@@ -65,7 +65,8 @@ class Usage:
         self._lending: dict[tuple[str, str], Quota] = {}
         self._withdrawn: dict[str, float] = {}
         self._lendable: dict[tuple[int, str], float] = {}
-        self._columns: dict[str, dict[str, Column]] = {GPU: {}}
+        self._gpus: dict[str, Column] = {}
+        self._columns: dict[str, dict[str, Column]] = {GPU: self._gpus}
         self._limiting: set[tuple[str, str, int]] = set()
         for flavor in dict.fromkeys((*flavors, *(f for q in tree.queues for f in q.quotas))):
             self._column(flavor, GPU)
@@ -78,6 +79,7 @@ class Usage:
         twin = object.__new__(Usage)
         twin.__dict__.update(self.__dict__)
         twin._columns = {r: {f: c.fork() for f, c in by.items()} for r, by in self._columns.items()}
+        twin._gpus = twin._columns[GPU]
         twin._lending, twin._withdrawn = self._lending.copy(), self._withdrawn.copy()
         twin._lendable, twin._limiting = self._lendable.copy(), self._limiting.copy()
         return twin
@@ -110,7 +112,7 @@ class Usage:
         number = self._index.get(queue)
         if number is None:
             return
-        column = self._column(flavor, GPU)
+        column = self._gpus.get(flavor) or self._column(flavor, GPU)
         column.add(number, gpus)
         if not preemptible:
             column.fixed[number] += gpus
@@ -137,6 +139,17 @@ class Usage:
         if not self._limits(number, flavor, resource):
             return INFINITE
         return self._column(flavor, resource).available(number) / _PARTS
+
+    def gpus(self, queue: str, flavor: str) -> float:
+        """GPUs that the queue may still take, 0 or more; 0 of a flavor that it does not name."""
+        number = self._index.get(queue)
+        if number is None:
+            return 0.0 if self._limited else INFINITE
+        column = self._gpus.get(flavor)
+        if column is None or not column.named[number]:
+            return 0.0
+        raw = column.available(number)
+        return raw if raw > 0 else 0.0
 
     def available(self, queue: str, flavor: str, resource: str = GPU) -> float:
         """What may still be admitted, 0 or more; whether the queue names it is asked with `named`."""
@@ -187,7 +200,10 @@ class Usage:
         number = self._index.get(queue)
         if number is None:
             return False
-        for _, column, amount in self._needs(number, flavor, gpus, resources):
+        column = self._gpus.get(flavor) or self._column(flavor, GPU)
+        if column.used[number] + gpus > column.subtree[number]:
+            return True
+        for _, column, amount in self._needs(number, flavor, 0, resources) if resources else ():
             if column.used[number] + amount > column.subtree[number]:
                 return True
         return False
