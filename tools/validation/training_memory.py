@@ -1,4 +1,4 @@
-"""Training memory against public runs: memory.jsonl's training rows.
+"""Training memory against public runs: memory.jsonl's training rows, and torchtitan's reports.
 
 Nothing is fitted on these rows. State sizes are the frameworks' documented ones, activations are counted, the reserve
 is that of published Megatron runs, buckets those of DeepSpeed's documentation. The 96 Megatron-DeepSpeed rows are one
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tools.validation.scoring import Failures, Row, Scored
-
 from clusterwright.model.decoders import Attention, Decoder, Layer, Mlp, Part
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.training.memory import GIB, TrainingMemory, training_memory
+from clusterwright.physics.training.memory import TrainingMemory, training_memory
 from clusterwright.physics.training.recipes import Recipe
+from validation.scoring import Failures, Row, Scored
+from validation.torchtitan_tables import TitanRun, torchtitan
 
 #: Runs that stopped for lack of memory, fixed before any estimate was made: all of the set.
 OUT_OF_MEMORY: Final = ("tr147", "tr154", "tr155", "tr167", "tr168", "tr182")
@@ -28,7 +28,7 @@ USABLE: Final = {"A100 80GB": 79.2}
 
 def score(cases: Path) -> Scored:
     """Peak memory of the runs that ran."""
-    rows = []
+    rows = [_titan_row(run) for run in torchtitan(cases)]
     for case in _cases(cases):
         if case["outcome"] != "ok":
             continue
@@ -46,6 +46,13 @@ def score(cases: Path) -> Scored:
         notes=("layer counts that the table leaves out follow from its model sizes; heads from the nearest run",),
         unit="GiB",
     )
+
+
+def _titan_row(run: TitanRun) -> Row:
+    peak = training_memory(_LLAMAS[run.model], run.layout, run.recipe).peak
+    predicted = peak.total_gib - dict(peak.terms)["CUDA context and NCCL"]
+    inside = abs(predicted - run.memory_gib) <= max(3.0, 0.10 * run.memory_gib)
+    return Row(run.id, "torchtitan", predicted, run.memory_gib, inside, run.model)
 
 
 def failures(cases: Path) -> Failures:
@@ -177,4 +184,9 @@ def llama(name: str, layers: int, hidden: int, heads: int, kv_heads: int, key: i
     return Decoder(name, "LlamaForCausalLM", hidden, vocab, 131072, (layer,) * layers, table, tied=False)
 
 
-__all__ = ["GIB", "OUT_OF_MEMORY", "estimate_case", "failures", "gpt", "llama", "score"]
+#: Models of torchtitan's reports.
+_LLAMAS: Final = {
+    "LLAMA3_8B": llama("Llama-3.1-8B", 32, 4096, 32, 8, 128, 14336, 128256),
+    "LLAMA3_70B": llama("Llama-3.1-70B", 80, 8192, 64, 8, 128, 28672, 128256),
+    "LLAMA3.1_405B": llama("Llama-3.1-405B", 126, 16384, 128, 8, 128, 53248, 128256),
+}

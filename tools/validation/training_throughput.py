@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tools.validation.scoring import Row, Scored, mean_error, median_error
-from tools.validation.training_tables import CONFIGS, Run, megatron_bridge
-
 from clusterwright.model.decoders import Decoder
 from clusterwright.model.huggingface.configs import UnknownArchitecture
 from clusterwright.model.huggingface.parsing import parse_config
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.training.calibration import Calibration
+from clusterwright.physics.training.calibration import CALIBRATED, Calibration
 from clusterwright.physics.training.fitting import Measured, fit_constants
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.physics.training.speed import step_time
 from clusterwright.physics.training.systems import SYSTEMS
 from clusterwright.physics.training.work import training_work
+from validation.scoring import Row, Scored, mean_error, median_error
+from validation.torchtitan_tables import torchtitan
+from validation.training_tables import CONFIGS, Run, megatron_bridge
 
 #: Bars of the set: mean and median error with the model left out.
 MEAN, MEDIAN = 0.203, 0.137
@@ -48,6 +48,20 @@ def score(cases: Path) -> Scored:
         bars=(("mean error", mean_error(known), MEAN), ("median error", median_error(known), MEDIAN)),
         unit="tokens/s per GPU",
     )
+
+
+def score_torchtitan(cases: Path) -> Scored:
+    """torchtitan's runs with the constants of Megatron-Bridge: nothing is fitted on them."""
+    fitted, rows, decoders = CALIBRATED, [], read_decoders(cases)
+    for run in torchtitan(cases):
+        decoder, system = decoders[run.model], SYSTEMS[run.system]
+        constants = fitted.constants("DGX-H100", run.recipe.precision, moe=False)
+        step = step_time(decoder, run.layout, run.recipe, system, constants)
+        predicted = step.tokens_per_s / run.layout.gpus
+        inside = abs(predicted / run.tokens_per_s - 1) <= BAND
+        rows.append(Row(run.id, run.system, predicted, run.tokens_per_s, inside, run.model))
+    split = "constants of Megatron-Bridge on DGX-H100; nothing fitted on these rows"
+    return Scored("training throughput, torchtitan", "listed", split, tuple(rows), unit="tokens/s per GPU")
 
 
 def score_work(cases: Path) -> list[tuple[str, float]]:

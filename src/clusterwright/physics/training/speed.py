@@ -213,14 +213,14 @@ EXPERT_KERNELS: Final = 4.0
 
 
 def repeated(recipe: Recipe, layers: int, pp: Any) -> dict[str, Any]:
-    """Forward passes that run again in the backward pass, by term, in shares of the term (forward is a third of it; half
-    of an exchange among ranks).
+    """Forward passes that run again in the backward pass, by term, in shares of the term: forward is a third of it,
+    half of an exchange among expert ranks.
     """
     if recipe.recompute == "full":
         wanted = recipe.recompute_layers
         share = 1.0 if wanted is None else np.minimum(1.0, wanted * pp / layers)
         whole = ("dense products", "expert products", "attention", "elementwise passes", "launches")
-        return {name: share / 3 for name in whole} | {"tensor exchange": share / 3, "expert exchange": share / 2}
+        return dict.fromkeys(whole, share / 3) | {"tensor exchange": share / 3, "expert exchange": share / 2}
     if recipe.recompute == "none":
         return {}
     found: dict[str, Any] = {}
@@ -296,7 +296,8 @@ def _per_step(decoder: Decoder, sizes: Sizes, recipe: Recipe, system: System, m:
     per_parameter = 2 * (recipe.master_bytes + 2 * recipe.moment_bytes) + 4.0 + 2.0
     divided = recipe.sharding != "ddp"
     updated = held if divided else dense + experts
-    hosted = held * (6.0 if states.host else 0.0) / system.host_bytes_s
+    stepped = 2 * (recipe.master_bytes + 2 * recipe.moment_bytes) + 4.0
+    hosted = held * (6.0 / system.host_bytes_s + stepped / system.host_memory_bytes_s) * (1.0 if states.host else 0.0)
     if recipe.offload == "parameters":
         hosted = hosted + held * 2 * 2.0 * m / system.host_bytes_s
     return {

@@ -18,6 +18,8 @@ class System:
         exponentials_s: of the special function units (SMs × 16 per clock; doubled in Blackwell Ultra), the other limit
             of attention kernels (FlashAttention-3, arXiv:2407.08608, section 3.1).
         host_bytes_s: per GPU and direction between GPU and host memory.
+        host_memory_bytes_s: of the host's memory per GPU, which bounds an optimizer on the host (two sockets of twelve
+            DDR5-4800 channels, two thirds of peak, for eight GPUs).
     """
 
     name: str
@@ -30,6 +32,7 @@ class System:
     nic_bytes_s: float
     exponentials_s: float
     host_bytes_s: float = 55e9
+    host_memory_bytes_s: float = 60e9
 
     def peak(self, precision: str) -> float:
         """Peak of a recipe's precision, the next wider format where the GPU lacks it."""

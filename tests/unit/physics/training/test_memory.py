@@ -1,0 +1,122 @@
+"""Memory per stage, its arrays, and what to change."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from builders.decoders import DEEPSEEK_V3, LLAMA, QWEN3_MOE, decoder
+from clusterwright.physics.layouts import Layout
+from clusterwright.physics.training.advice import changes
+from clusterwright.physics.training.memory import GIB, training_memory, training_memory_arrays
+from clusterwright.physics.training.recipes import Recipe
+from clusterwright.physics.training.shares import adapter_parameters
+from clusterwright.physics.training.systems import SYSTEMS
+
+LLAMA_70B = {"num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64, "intermediate_size": 28672}
+
+
+def terms(*args: object, stage: int = 0) -> dict[str, float]:
+    return dict(training_memory(*args).stages[stage].terms)  # type: ignore[arg-type]
+
+
+def test_states_of_a_small_job_by_hand() -> None:
+    model = decoder(LLAMA)
+    found = terms(model, Layout(dp=8), Recipe(global_batch=8))
+    assert found["weights"] * GIB == pytest.approx(2 * model.parameters)
+    assert found["gradients"] * GIB == pytest.approx(4 * model.parameters)
+    assert found["optimizer"] * GIB == pytest.approx(12 / 8 * model.parameters)
+
+
+def test_first_stage_has_the_embedding_and_most_micro_batches_last_has_head_and_logits() -> None:
+    model, layout = decoder(LLAMA), Layout(pp=4, dp=2)
+    memory = training_memory(model, layout, Recipe(global_batch=64))
+    first, middle, last = (dict(memory.stages[i].terms) for i in (0, 1, 3))
+    table = model.vocab * model.hidden * 2 / GIB
+    assert first["weights"] - middle["weights"] == pytest.approx(table)
+    assert last["weights"] - middle["weights"] == pytest.approx(table + 2 * 4096 / GIB)
+    assert first["activations"] == pytest.approx(4 * last["activations"])
+    assert (first["logits"], last["logits"]) == (0, pytest.approx(14 * 4096 * 128256 / GIB))
+
+
+def test_a_tied_embedding_is_held_by_both_ends_of_a_pipeline() -> None:
+    model = decoder(LLAMA, tie_word_embeddings=True)
+    ends = [dict(s.terms)["weights"] for s in training_memory(model, Layout(pp=4), Recipe()).stages]
+    assert ends[0] == pytest.approx(ends[3], rel=1e-5)
+    assert terms(model, Layout(), Recipe())["weights"] * GIB == pytest.approx(2 * model.parameters)
+
+
+def test_experts_divide_over_expert_ranks_and_share_fewer_copies() -> None:
+    model = decoder(QWEN3_MOE)
+    experts = sum(p.parameters * n for p, n in model.parts() if p.split == "experts")
+    found = terms(model, Layout(dp=64, ep=8), Recipe())
+    rest = model.parameters - experts
+    assert found["weights"] * GIB == pytest.approx(2 * (rest + experts / 8))
+    assert found["optimizer"] * GIB == pytest.approx(12 * (rest / 64 + experts / 8 / 8))
+
+
+def test_logits_by_kind_of_loss() -> None:
+    model = decoder(LLAMA)
+    at = [terms(model, Layout(dp=8), Recipe(logits=kind))["logits"] for kind in ("unfused", "fused", "chunked")]
+    assert at[0] / at[1] == pytest.approx(14 / 6)
+    assert at[2] < at[1] / 10
+
+
+def test_fsdp_holds_the_largest_unit_twice_and_a_whole_stage_in_a_pipeline() -> None:
+    recipe = Recipe(framework="torchtitan", sharding="fsdp", recompute="full")
+    model = decoder(LLAMA)
+    assert terms(model, Layout(dp=8), recipe)["gathered layers"] * GIB == pytest.approx(6 * (128256 + 1) * 4096)
+    stage = terms(model, Layout(dp=8, pp=2), recipe)["gathered layers"] * GIB
+    assert stage == pytest.approx(6 * (16 * model.layers[0].parameters + 128256 * 4096))
+
+
+def test_qlora_holds_frozen_weights_in_four_bits() -> None:
+    model = decoder(LLAMA)
+    lora = terms(model, Layout(), Recipe(sharding="ddp", adapter_rank=16))
+    qlora = terms(model, Layout(), Recipe(sharding="ddp", adapter_rank=16, base="nf4"))
+    trained = 32 * adapter_parameters(model.layers[0], 4096, 16)
+    # Seven matrices of a Llama layer: rank × (inputs + outputs).
+    assert trained == 32 * 16 * (2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 14336))
+    assert (lora["weights"] - qlora["weights"]) * GIB == pytest.approx((2 - 4.127 / 8) * model.parameters)
+    assert lora["optimizer"] * GIB == pytest.approx(12 * trained)
+
+
+def test_latent_and_windowed_layers_keep_their_own() -> None:
+    dense = terms(decoder(LLAMA, num_hidden_layers=1), Layout(), Recipe())["activations"]
+    assert dense * GIB == pytest.approx(4096 * (2 * 2 * 8192 + 2 * 8192 + 2 * 2 * 1024 + 32 * 4 + 6 * 14336))
+    deep = training_memory(decoder(DEEPSEEK_V3), Layout(dp=32, ep=32), Recipe())
+    assert dict(deep.peak.terms)["activations"] > 100
+
+
+def test_arrays_equal_the_scalar_form_and_terms_add_up() -> None:
+    model = decoder(QWEN3_MOE)
+    grid = [
+        Layout(tp=tp, pp=pp, dp=dp, cp=cp, vp=vp, ep=ep, etp=etp)
+        for tp, pp, dp, cp, vp, ep, etp in (
+            (1, 1, 64, 1, 1, 8, 1), (2, 4, 8, 1, 1, 16, 1), (4, 4, 4, 2, 3, 8, 2), (8, 8, 2, 1, 2, 1, 1),
+            (2, 2, 16, 1, 5, 4, 1),
+        )
+    ]  # fmt: skip
+    recipe = Recipe(global_batch=512, recompute="selective", modules=("layernorm", "moe_act"), precision="fp8")
+    names = ("tp", "pp", "dp", "cp", "vp", "ep", "etp")
+    arrays = {n: np.array([getattr(layout, n) for layout in grid]) for n in names}
+    micro = np.array([1, 2, 1, 2, 4])
+    found = training_memory_arrays(model, arrays, recipe, micro_batch=micro)
+    for layout, batch, total in zip(grid, micro, found, strict=True):
+        memory = training_memory(model, layout, replace(recipe, micro_batch=int(batch)))
+        assert total == pytest.approx(memory.peak.total_gib, rel=1e-12)
+        assert memory.peak.total_gib == math.fsum(v for _, v in memory.peak.terms)
+
+
+def test_changes_are_ranked_by_what_fits_and_then_by_speed() -> None:
+    model = decoder(LLAMA, **LLAMA_70B)
+    recipe = Recipe(sequence=8192, global_batch=256, micro_batch=2)
+    found = changes(model, Layout(tp=4, pp=4, dp=4), recipe, 79.1, SYSTEMS["DGX-H100"])
+    fitting = [c for c in found if c.fits]
+    assert found[: len(fitting)] == tuple(fitting)
+    assert [c.slowdown for c in fitting] == sorted(c.slowdown for c in fitting)
+    assert {"recompute whole layers", "micro-batch 1"} <= {c.text for c in found}
+    assert all(c.saves_gib > 0 for c in found)
