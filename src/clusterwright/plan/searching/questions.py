@@ -1,0 +1,116 @@
+"""What a search is asked: a model, a pool, the work, and what is wanted most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from clusterwright.model.decoders import Decoder
+from clusterwright.model.hardware import Gpu
+from clusterwright.physics.training.recipes import Recipe
+
+#: cost: money per unit of work. latency: time per token. throughput: work per GPU. domain: fewest GPUs that fail together.
+Goal = Literal["cost", "latency", "throughput", "domain"]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """GPUs of one shape.
+
+    Args:
+        gpus_per_node: of one node.
+        domain_gpus: that reach each other without a NIC; may span nodes (72 of an NVL72).
+        nodes: that there are; None: as many as are needed.
+        nic_gbytes_s: rate of the NIC of one GPU, one direction, GB/s; None: no network between nodes is known.
+        oversubscription: of the network between nodes, at least 1.
+        price_per_gpu_h: money per GPU and hour; None where unknown.
+        currency: of the price.
+    """
+
+    gpu: Gpu
+    gpus_per_node: int
+    domain_gpus: int
+    nodes: int | None = None
+    nic_gbytes_s: float | None = None
+    oversubscription: float = 1.0
+    price_per_gpu_h: float | None = None
+    currency: str = "USD"
+
+    @property
+    def gpus(self) -> int | None:
+        """GPUs of all nodes, None where there are as many as are needed."""
+        return None if self.nodes is None else self.nodes * self.gpus_per_node
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Tokens of a request.
+
+    Args:
+        mean_in, mean_out: of prompt and output.
+        p95_in, p95_out: 95th percentiles, None where not stated.
+        reused_share: of prompt tokens whose cache is found again (prefix reuse); 0 without.
+    """
+
+    mean_in: float
+    mean_out: float
+    p95_in: float | None = None
+    p95_out: float | None = None
+    reused_share: float = 0.0
+
+
+@dataclass(frozen=True)
+class ServingQuestion:
+    """Inference.
+
+    Args:
+        engine: vllm, sglang, tensorrt-llm; `version` (major, minor), None: the newest that is modelled.
+        weights: number format that the weights are served in, None: as stored.
+        kv_format: of the cache; auto: what the engine takes.
+        rate: req/s of the whole service; concurrency: requests in flight instead; both None: one full replica.
+        ttft_s, tpot_s: targets, None without; `quantile` of requests that must meet the first (0.95), None: the mean.
+        survive_nodes: that may be lost with the load still carried.
+        max_model_len: longest sequence that must fit, None: the longest that prompt and output percentiles ask for.
+        memory_share: as the engine calls it, None: its default.
+        replica_gpus_at_most: widest replica that is tried, None: all of the pool.
+    """
+
+    decoder: Decoder
+    pool: Pool
+    lengths: Lengths
+    engine: str = "vllm"
+    version: tuple[int, int] | None = None
+    weights: str | None = None
+    kv_format: str = "auto"
+    rate: float | None = None
+    concurrency: float | None = None
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    quantile: float | None = None
+    survive_nodes: int = 0
+    max_model_len: int | None = None
+    memory_share: float | None = None
+    replica_gpus_at_most: int | None = None
+    goal: Goal = "cost"
+
+
+@dataclass(frozen=True)
+class TrainingQuestion:
+    """Training.
+
+    Args:
+        gpus: of the job; None: the fewest that fit, or that keep the deadline.
+        recipe: as declared; the search varies micro-batch and recomputation where `free` names them.
+        tokens: target work. deadline_s: until it is done.
+        release: of the software that constants are taken from, "" for the newest.
+    """
+
+    decoder: Decoder
+    pool: Pool
+    recipe: Recipe
+    gpus: int | None = None
+    tokens: float | None = None
+    deadline_s: float | None = None
+    release: str = ""
+    free: tuple[Literal["micro_batch", "recompute"], ...] = field(default=("micro_batch", "recompute"))
+    goal: Goal = "throughput"
