@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_memory_is_within_the_band_for_every_engine_with_enough_rows():
-    scored = memory_set.score(CASES)
+    scored = memory_set.score_peaks(CASES)
     large = {name: share(rows) for name, rows in scored.groups().items() if len(rows) >= LEAST}
     assert set(large) == {"megatron-deepspeed", "torchtitan"}
     assert all(reached >= SHARE for reached in large.values()), large
@@ -47,7 +47,7 @@ def test_runs_that_ran_are_predicted_to_fit_and_failures_are_listed():
 
 
 def test_throughput_meets_its_bars_with_the_model_left_out():
-    scored = speed_set.score(CASES)
+    scored = speed_set.score_megatron_bridge(CASES)
     assert all(reached <= bar for _, reached, bar in scored.bars), scored.bars
     known = tuple(row for row in scored.rows if row.predicted is not None)
     assert replace(scored, rows=known).outlying() == ()

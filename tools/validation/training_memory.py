@@ -26,7 +26,12 @@ OUT_OF_MEMORY: Final = ("tr147", "tr154", "tr155", "tr167", "tr168", "tr182")
 USABLE: Final = {"A100 80GB": 79.2}
 
 
-def score(cases: Path) -> Scored:
+def score(cases: Path) -> list[Scored | Failures]:
+    """Peak memory of the runs that ran, and the runs out of memory."""
+    return [score_peaks(cases), failures(cases)]
+
+
+def score_peaks(cases: Path) -> Scored:
     """Peak memory of the runs that ran."""
     rows = [_titan_row(run) for run in torchtitan(cases)]
     for case in _cases(cases):

@@ -7,7 +7,7 @@ makes a new one from a user's own runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -69,6 +69,7 @@ class Calibration:
         host: factor on launches by system (host processor).
         formats: factor on products by number format, which low precision does not speed up in proportion.
         software: factor on passes, launches and exchange of expert layers by release.
+        frameworks: (factor on a whole micro-batch, on attention besides) of frameworks other than the fitted one.
         fitted_on, date, error: where the values come from; mean and median error with the model left out.
     """
 
@@ -80,8 +81,11 @@ class Calibration:
     fitted_on: str
     date: str
     error: tuple[float, float]
+    frameworks: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
-    def constants(self, system: str, precision: str, release: str = "", moe: bool = True) -> SpeedConstants:
+    def constants(
+        self, system: str, precision: str, release: str = "", moe: bool = True, framework: str = "megatron"
+    ) -> SpeedConstants:
         """Constants of a run; the newest release where none is named, plain x86 hosts where the system is unknown."""
         b = self.base
         compute = self.compute.get(system, 1.0)
@@ -89,14 +93,16 @@ class Calibration:
         host = self.host.get(system, 1.0 if system.startswith("DGX-GB") else x86)
         software = self._software(release) if moe else 1.0
         form = self.formats.get("bf16" if precision == "fp16" else precision, 1.0)
+        slower, attention = self.frameworks.get(framework, (1.0, 1.0))
+        compute, software = compute * slower, software * slower
         return SpeedConstants(
             products=b["products"] * compute * form,
             experts=b["experts"] * compute * form,
             head=b["products"] * compute,
-            attention=b["attention"] * compute,
+            attention=b["attention"] * compute * attention,
             passes=b["passes"] * software,
             launch_s=b["launch_s"] * host * software,
-            tensor=b["tensor"],
+            tensor=b["tensor"] * slower,
             exchange=b["exchange"] * software,
             overlapped=b["overlapped"] * software,
             gradients=b["gradients"],
@@ -133,4 +139,5 @@ CALIBRATED: Final = Calibration(
     fitted_on="NVIDIA Megatron-Bridge performance summary and archive, 25.09 to 26.08",
     date="2026-11-30",
     error=(0.118, 0.080),
+    frameworks={"torchtitan": (0.943, 5.553)},
 )

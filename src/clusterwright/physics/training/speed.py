@@ -79,7 +79,7 @@ def step_time(
     Args:
         constants: as calibrated for the system where None.
     """
-    chosen = constants or CALIBRATED.constants(system.name, recipe.precision, moe=decoder.is_moe)
+    chosen = constants or _calibrated(decoder, recipe, system)
     sizes = {n: float(getattr(layout, n)) for n in ("tp", "pp", "cp", "dp", "vp", "ep", "etp")}
     terms = step_terms(decoder, sizes, recipe, system, chosen)
     tokens = float(recipe.global_batch * recipe.sequence)
@@ -106,13 +106,17 @@ def step_time_arrays(
         (n,) float64 s.
     """
     n = len(layouts["tp"])
-    chosen = constants or CALIBRATED.constants(system.name, recipe.precision, moe=decoder.is_moe)
+    chosen = constants or _calibrated(decoder, recipe, system)
     sizes = {k: np.asarray(layouts.get(k, 1)) * np.ones(n) for k in ("tp", "pp", "cp", "dp", "vp", "ep", "etp")}
     terms = step_terms(decoder, sizes, recipe, system, chosen, micro_batch)
     total = np.zeros(n)
     for name in TERMS:
         total = total + terms[name]
     return total
+
+
+def _calibrated(decoder: Decoder, recipe: Recipe, system: System) -> SpeedConstants:
+    return CALIBRATED.constants(system.name, recipe.precision, moe=decoder.is_moe, framework=recipe.framework)
 
 
 def step_terms(
