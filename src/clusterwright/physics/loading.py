@@ -12,7 +12,7 @@ sine of every position in the model's format), `fused_moe/layer.determine_expert
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -126,8 +126,8 @@ def load_weights(decoder: Decoder, layout: Layout, loading: Loading = Loading())
     for index, layers in enumerate(sliced):
         last = index == len(sliced) - 1
         sizes: dict[str, int] = {}
-        for layer in (*layers, *(decoder.drafts if last and loading.drafts else ())):
-            _add_layer(sizes, layer, layout, loading)
+        for layer, count in _folded((*layers, *(decoder.drafts if last and loading.drafts else ()))):
+            _add_layer(sizes, layer, count, layout, loading)
         for part in decoder.tables:
             if _on_stage(part, decoder, index, last):
                 _add(sizes, _TERMS.get(part.role, "other"), _table_bytes(part, decoder, layout, loading))
@@ -145,14 +145,25 @@ def _add(sizes: dict[str, int], term: str, size: int) -> None:
         sizes[term] = sizes.get(term, 0) + size
 
 
-def _add_layer(sizes: dict[str, int], layer: Layer, layout: Layout, loading: Loading) -> None:
+def _folded(layers: Iterable[Layer]) -> list[tuple[Layer, int]]:
+    """The same layer object many times as one with a count; comparing values would cost more than it saves."""
+    counts: dict[int, int] = {}
+    objects: dict[int, Layer] = {}
+    for layer in layers:
+        counts[id(layer)] = counts.get(id(layer), 0) + 1
+        objects[id(layer)] = layer
+    return [(objects[key], count) for key, count in counts.items()]
+
+
+def _add_layer(sizes: dict[str, int], layer: Layer, count: int, layout: Layout, loading: Loading) -> None:
     for part in layer.parts:
         size = part_bytes(part, layout)
-        _add(sizes, _TERMS.get(part.role, "other"), size)
+        _add(sizes, _TERMS.get(part.role, "other"), size * count)
         if part.stored == "mxfp4" and isinstance(layer.feed, Experts) and part.split == "experts":
-            _add(sizes, "padding of experts", math.ceil(size * (_padding(layer.feed, layout, loading) - 1)))
+            padding = math.ceil(size * (_padding(layer.feed, layout, loading) - 1))
+            _add(sizes, "padding of experts", padding * count)
     if loading.absorbed and isinstance(layer.mixer, LatentAttention):
-        _add(sizes, "absorbed MLA projections", absorbed_bytes(layer.mixer, layout))
+        _add(sizes, "absorbed MLA projections", absorbed_bytes(layer.mixer, layout) * count)
 
 
 def _padding(feed: Experts, layout: Layout, loading: Loading) -> float:
