@@ -108,12 +108,12 @@ def needs_of(trace: Trace, tasks: NDArray[np.int32], resources: Mapping[str, Res
     for name, column, words in ((CPU, trace.cpus, "CPU cores"), (MEMORY, trace.memory_gib, "memory")):
         known = np.isfinite(column) & (column > 0) & (tasks > 0)
         missing = [pool for pool, has in resources.items() if name not in dict(has)]
-        field = "cpu_cores" if name == CPU else "ram"
+        field, verb = ("cpu_cores", "are") if name == CPU else ("ram", "is")
         if not known.any():
-            remarks.append(f"{words} of jobs are not modelled: the trace records none")
+            remarks.append(f"{words} of jobs {verb} not modelled: the trace records none")
             found.append(np.zeros(len(trace)))
         elif missing:
-            remarks.append(f"{words} of jobs are not modelled: pools.{missing[0]}.hardware.{field} is not known")
+            remarks.append(f"{words} of jobs {verb} not modelled: pools.{missing[0]}.hardware.{field} is not known")
             found.append(np.zeros(len(trace)))
         else:
             found.append(np.where(known, column / np.maximum(tasks, 1), 0.0))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterwright.ledger.lines import GPU_MS_PER_GPU_H
+from clusterwright.ledger.lines import GPU_MS_PER_GPU_H, to_ms
 from clusterwright.ledger.ratios import fairness
 from clusterwright.report.replications import CURVE, FIELDS, LEVELS, Compared, Group, Replication
 from clusterwright.simulate.jobs import NONE_MS, Jobs
@@ -28,7 +28,9 @@ def sum_up(outcome: Outcome, failures: Mapping[str, int], real_wait_ms: NDArray[
         failures: counted by cause.
         real_wait_ms: (jobs,) int64 as recorded, `NONE_MS` where not.
 
-    Jobs that were submitted before counting began (`Scenario.counted_from_s`) are in none of them.
+    Jobs that were submitted before counting began (`Scenario.counted_from_s`) are in none of them, but for what the
+    installed GPUs yielded for their cost: that is by the end of jobs, because what began before and ended within stands
+    for what begins within and ends later.
     """
     scenario, results = outcome.scenario, outcome.results
     jobs = scenario.jobs
@@ -38,7 +40,8 @@ def sum_up(outcome: Outcome, failures: Mapping[str, int], real_wait_ms: NDArray[
     came = counted & (results.fared != Fared.NOT_SUBMITTED)
     fields = FIELDS if any(k.team != k.queue for k in jobs.kinds) else FIELDS[:-1]
     groups = [_group(f, n, mask & came, jobs, results, wait_s, slow) for f, n, mask in _groups(jobs) if f in fields]
-    succeeded = int(results.productive_gpu_ms[counted & (results.fared == Fared.SUCCEEDED)].sum())
+    won = (results.fared == Fared.SUCCEEDED) & (results.end_ms >= to_ms(scenario.counted_from_s))
+    work_gpu_ms = int((jobs.work_ms[won] * jobs.gpus[won].astype(np.int64)).sum())
     known = counted & ~np.isnan(slow)
     means = [float(slow[m].mean()) for f, _, mask in _groups(jobs) if f == "queue" and (m := mask & known).any()]
     return Replication(
@@ -55,7 +58,8 @@ def sum_up(outcome: Outcome, failures: Mapping[str, int], real_wait_ms: NDArray[
         ettr_saved=ettr(outcome, saved_only=True),
         fairness=fairness(*deliveries(outcome)),
         spread=max(means) / min(means) if len(means) > 1 else None,
-        succeeded_gpu_h=succeeded / GPU_MS_PER_GPU_H,
+        succeeded=int(won.sum()),
+        succeeded_gpu_h=work_gpu_ms / GPU_MS_PER_GPU_H,
         cost=cost(outcome) if scenario.prices else None,
         compared=tuple(_compare(jobs, came, wait_s, real_wait_ms)) if real_wait_ms is not None else (),
     )

@@ -76,13 +76,13 @@ def cut_trace(trace: Trace, since_s: float | None, until_s: float | None) -> Cut
     submit_s, run_s, limit_s = taken.submit_s.copy(), taken.run_s.copy(), taken.limit_s.copy()
     start_s, eligible_s = taken.start_s.copy(), taken.eligible_s.copy()
     submit_s[:early], submit_s[early:old] = begin_s - 2 * _STEP_S, begin_s - _STEP_S
-    run_s[:early] = ended_s[first] - begin_s
-    limit_s[:early] = np.maximum(_STEP_S, limit_s[:early] - (begin_s - began_s[first]))
+    lead_s = 2 * _STEP_S
+    run_s[:early] = ended_s[first] - begin_s + lead_s
+    limit_s[:early] = np.maximum(_STEP_S, limit_s[:early] - (begin_s - began_s[first]) + lead_s)
     start_s[:old], eligible_s[:old] = np.nan, np.nan
     carried = replace(
         taken, submit_s=submit_s, run_s=run_s, limit_s=limit_s, start_s=start_s, eligible_s=eligible_s
     )  # fmt: skip
-    lead_s = 2 * _STEP_S
     return Cut(carried, begin_s - lead_s, lead_s, end_s - begin_s, _told(trace, running, waiting, unknown))
 
 

@@ -174,7 +174,7 @@ def _moved(question: Question, found: list[Simulated]) -> Answer:
     said = [
         f"p95 queue time {change(lambda r: g.wait_s[2] if (g := r.group('all')) else None, span)}",
         f"the useful share {change(lambda r: goodput_share(r.lines), percent)}",
-        f"the number of jobs that succeeded {change(lambda r: float(r.fared.get('succeeded', 0)), '{:,.4g}'.format)}",
+        f"the number of jobs that succeeded {change(lambda r: float(r.succeeded), '{:,.4g}'.format)}",
     ]
     if before.currency:
         money = change(_cost_of_success, lambda v: say_money(Estimate(v), before.currency))
@@ -187,8 +187,7 @@ def _moved(question: Question, found: list[Simulated]) -> Answer:
 
 
 def _cost_of_success(found: Replication) -> float | None:
-    jobs = found.fared.get("succeeded", 0)
-    return found.cost / jobs if found.cost is not None and jobs else None
+    return found.cost / found.succeeded if found.cost is not None and found.succeeded else None
 
 
 # -- an expansion that arrives late -----------------------------------------------------------------------------------

@@ -76,7 +76,8 @@ class Replication:
         ettr_saved: the same where of such jobs only what is saved counts.
         fairness: Jain's index; None where no queue is entitled to anything.
         spread: largest ÷ smallest mean slowdown of a queue.
-        succeeded_gpu_h: productive GPU-hours of jobs that succeeded.
+        succeeded: jobs that ended with success while it counted, whenever they came.
+        succeeded_gpu_h: GPU-hours of their work, at the speed at which it was measured.
         cost: of the installed GPUs; None without a price.
     """
 
@@ -93,6 +94,7 @@ class Replication:
     ettr_saved: float | None
     fairness: float | None
     spread: float | None
+    succeeded: int
     succeeded_gpu_h: float
     cost: float | None
     compared: tuple[Compared, ...] = ()

@@ -123,7 +123,7 @@ def comparisons(currency: str) -> list[tuple[str, Callable[[Replication], float 
 
 
 def cost_per_hour(found: Simulated) -> Estimate | None:
-    """Cost of all installed GPUs over the productive GPU-hours of jobs that succeeded."""
+    """Cost of all installed GPUs over the GPU-hours of work, at the measured speed, of jobs that succeeded."""
     return estimate_of(
         found.replications, lambda r: None if r.cost is None or not r.succeeded_gpu_h else r.cost / r.succeeded_gpu_h
     )
@@ -295,9 +295,7 @@ def _cost(found: Simulated) -> list[str]:
     lines = [f"cost        {_amount(cost.value, found.currency, '')} for all installed GPUs; {per}"]
     jobs = estimate_of(
         found.replications,
-        lambda r: (
-            r.cost / g.succeeded if r.cost is not None and (g := r.group("all")) is not None and g.succeeded else None
-        ),
+        lambda r: r.cost / r.succeeded if r.cost is not None and r.succeeded else None,
     )
     if jobs is not None:
         lines.append(f"            {_amount(jobs.value, found.currency, '')} per job that succeeded")

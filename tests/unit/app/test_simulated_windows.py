@@ -37,8 +37,8 @@ def test_a_window_begins_with_what_ran_and_what_waited():
     assert np.rint((cut.trace.submit_s - cut.origin_s) * 1000).tolist() == [0, 0, 1, -49998, 2]
     assert cut.lead_s == pytest.approx(0.002)
     assert cut.window_s == 300
-    assert cut.trace.run_s.tolist() == [120, 540, 50, 50, 10]
-    assert cut.trace.limit_s[:3].tolist() == [inf, 2000 - 460, 300]
+    assert cut.trace.run_s.tolist() == [120.002, 540.002, 50, 50, 10], "they end when they did"
+    assert cut.trace.limit_s[:3].tolist() == [inf, 2000 - 460 + 0.002, 300]
     assert np.isnan(cut.trace.wait_s[:3]).all()
     assert not np.isnan(cut.trace.wait_s[4])
     assert "2 jobs run" in cut.remarks[0]
@@ -60,7 +60,9 @@ def test_of_a_requeued_job_the_last_attempt_counts():
         job(600, 600, 10),
     )  # fmt: skip
     cut = cut_trace(trace, 500.0, None)
-    assert cut.trace.run_s.tolist() == [500, 100, 10], "the second one runs since 100 s, the first waits until 900 s"
+    assert cut.trace.run_s.tolist() == [500.002, 100, 10], (
+        "the second one runs since 100 s, the first waits until 900 s"
+    )
 
 
 @pytest.mark.parametrize(("since_s", "until_s"), [(900.0, None), (None, 0.0), (60.0, 50.0)])

@@ -23,8 +23,8 @@ from clusterwright.simulate.calibrating import Tolerance
 def replication(seed: int, **changes) -> Replication:
     made = {
         "seed": seed, "simulated_s": 1.0, "partial": False, "groups": (), "lines": Lines({}), "fared": {},
-        "failures": {}, "preemptions": 0, "requeued": 0, "ettr": None, "fairness": None, "spread": None,
-        "succeeded_gpu_h": 0.0, "cost": None,
+        "failures": {}, "preemptions": 0, "requeued": 0, "ettr": None, "ettr_saved": None, "fairness": None,
+        "spread": None, "succeeded": 0, "succeeded_gpu_h": 0.0, "cost": None,
     }  # fmt: skip
     return Replication(**{**made, **changes})
 
