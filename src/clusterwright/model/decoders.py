@@ -219,6 +219,12 @@ class Decoder:
         return tuple(counts.items())
 
     @cached_property
+    def kinds(self) -> tuple[int, ...]:
+        """For every layer, in order, the position in `groups` of the layers that it equals."""
+        positions = {layer: position for position, (layer, _) in enumerate(self.groups)}
+        return tuple(positions[layer] for layer in self.layers)
+
+    @cached_property
     def runs(self) -> tuple[tuple[Layer, int], ...]:
         """Equal neighbours folded, in order."""
         return tuple((layer, sum(1 for _ in same)) for layer, same in groupby(self.layers))

@@ -157,7 +157,12 @@ def stage_bounds(layers: int, pp: int) -> tuple[tuple[int, int], ...]:
 
     Layers that do not divide go one each to the stages before the last one, backwards (vLLM `get_pp_indices`; SGLang
     took it over).
+
+    Raises:
+        ValueError: more stages than layers.
     """
+    if pp > layers:
+        raise ValueError(f"pp = {pp} exceeds the {layers} layers")
     sizes = [layers // pp] * pp
     for extra in range(layers % pp):
         sizes[(pp - 2 - extra) % pp] += 1
@@ -171,8 +176,6 @@ def stages(decoder: Decoder, pp: int) -> tuple[tuple[Layer, ...], ...]:
     Raises:
         ValueError: more stages than layers.
     """
-    if pp > len(decoder.layers):
-        raise ValueError(f"pp = {pp} exceeds the {len(decoder.layers)} layers of {decoder.name}")
     return tuple(decoder.layers[first:end] for first, end in stage_bounds(len(decoder.layers), pp))
 
 
@@ -181,6 +184,23 @@ def kept_by(
 ) -> tuple[Kept, ...]:
     """What `layers` keep on one GPU, in order."""
     return tuple(k for layer in layers for k in layer_keeps(layer.mixer, layout.attention_tp, kv_format, states))
+
+
+def kept_on_stages(
+    decoder: Decoder,
+    layout: Layout,
+    kv_format: str,
+    states: StateFormats = StateFormats(),
+    drafting: Iterable[Layer] = (),
+) -> tuple[tuple[Kept, ...], ...]:
+    """What the layers of every stage keep on one GPU, in order; `drafting` layers are on the last stage."""
+    of_kind = [kept_by((layer,), layout, kv_format, states) for layer, _ in decoder.groups]
+    found = [
+        [kept for kind in decoder.kinds[first:end] for kept in of_kind[kind]]
+        for first, end in stage_bounds(len(decoder.layers), layout.pp)
+    ]
+    found[-1] += kept_by(drafting, layout, kv_format, states)
+    return tuple(tuple(kept) for kept in found)
 
 
 def bytes_per_token(
@@ -193,11 +213,8 @@ def bytes_per_token(
         drafts: the draft layers keep entries too, on the last stage.
     """
     kinds = ("full", "window", "chunk") if windows else ("full",)
-    found = []
-    for index, layers in enumerate(stages(decoder, layout.pp)):
-        extra = decoder.drafts if drafts and index == layout.pp - 1 else ()
-        kept = kept_by((*layers, *extra), layout, kv_format)
-        found.append(sum(k.entry_bytes / k.ratio for k in kept if k.kind in kinds and k.role != "compressor"))
+    held = kept_on_stages(decoder, layout, kv_format, drafting=decoder.drafts if drafts else ())
+    found = (sum(k.entry_bytes / k.ratio for k in kept if k.kind in kinds and k.role != "compressor") for kept in held)
     return max(found) / layout.dcp
 
 
@@ -205,14 +222,14 @@ def sequence_bytes(decoder: Decoder, layout: Layout, kv_format: str, tokens: int
     """B of all that one sequence of `tokens` keeps on the GPU of the fullest stage, without rounding to blocks."""
     local = math.ceil(tokens / layout.dcp)
     return max(
-        sum(k.bytes_of(local if k.kind == "full" else tokens, in_flight) for k in kept_by(layers, layout, kv_format))
-        for layers in stages(decoder, layout.pp)
+        sum(k.bytes_of(local if k.kind == "full" else tokens, in_flight) for k in kept)
+        for kept in kept_on_stages(decoder, layout, kv_format)
     )
 
 
 def state_bytes(decoder: Decoder, layout: Layout, states: StateFormats = StateFormats()) -> int:
     """B of the states of one sequence on the GPU of the fullest stage."""
     return max(
-        sum(k.entry_bytes for k in kept_by(layers, layout, "bf16", states) if k.kind == "state")
-        for layers in stages(decoder, layout.pp)
+        sum(k.entry_bytes for k in kept if k.kind == "state")
+        for kept in kept_on_stages(decoder, layout, "bf16", states)
     )

@@ -12,7 +12,8 @@ sine of every position in the model's format), `fused_moe/layer.determine_expert
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,7 +28,7 @@ from clusterwright.model.decoders import (
     Part,
     Role,
 )
-from clusterwright.physics.caches_by_layer import stages
+from clusterwright.physics.caches_by_layer import stage_bounds
 from clusterwright.physics.layouts import Layout
 
 #: Roles that divide over attention ranks.
@@ -121,13 +122,17 @@ def load_weights(decoder: Decoder, layout: Layout, loading: Loading = Loading())
     The first stage holds the embedding and the towers, the last one head, last norm and draft layers; a tied table is
     on both.
     """
+    of_kind = [layer_bytes(layer, layout, loading) for layer, _ in decoder.groups]
+    of_drafts = [layer_bytes(layer, layout, loading) for layer in decoder.drafts] if loading.drafts else []
+    bounds = stage_bounds(len(decoder.layers), layout.pp)
     found = []
-    sliced = stages(decoder, layout.pp)
-    for index, layers in enumerate(sliced):
-        last = index == len(sliced) - 1
+    for index, (first, end) in enumerate(bounds):
+        last = index == len(bounds) - 1
         sizes: dict[str, int] = {}
-        for layer, count in _folded((*layers, *(decoder.drafts if last and loading.drafts else ()))):
-            _add_layer(sizes, layer, count, layout, loading)
+        for kind, count in Counter(decoder.kinds[first:end]).items():
+            _add_all(sizes, of_kind[kind], count)
+        for drafted in of_drafts if last else ():
+            _add_all(sizes, drafted, 1)
         for part in decoder.tables:
             if _on_stage(part, decoder, index, last):
                 _add(sizes, _TERMS.get(part.role, "other"), _table_bytes(part, decoder, layout, loading))
@@ -140,30 +145,27 @@ def load_weights(decoder: Decoder, layout: Layout, loading: Loading = Loading())
     return LoadedWeights(tuple(found))
 
 
+def layer_bytes(layer: Layer, layout: Layout, loading: Loading = Loading()) -> dict[str, int]:
+    """B of one layer on the fullest rank of its stage, by term."""
+    sizes: dict[str, int] = {}
+    for part in layer.parts:
+        size = part_bytes(part, layout)
+        _add(sizes, _TERMS.get(part.role, "other"), size)
+        if part.stored == "mxfp4" and isinstance(layer.feed, Experts) and part.split == "experts":
+            _add(sizes, "padding of experts", math.ceil(size * (_padding(layer.feed, layout, loading) - 1)))
+    if loading.absorbed and isinstance(layer.mixer, LatentAttention):
+        _add(sizes, "absorbed MLA projections", absorbed_bytes(layer.mixer, layout))
+    return sizes
+
+
+def _add_all(sizes: dict[str, int], more: Mapping[str, int], count: int) -> None:
+    for term, size in more.items():
+        _add(sizes, term, size * count)
+
+
 def _add(sizes: dict[str, int], term: str, size: int) -> None:
     if size:
         sizes[term] = sizes.get(term, 0) + size
-
-
-def _folded(layers: Iterable[Layer]) -> list[tuple[Layer, int]]:
-    """The same layer object many times as one with a count; comparing values would cost more than it saves."""
-    counts: dict[int, int] = {}
-    objects: dict[int, Layer] = {}
-    for layer in layers:
-        counts[id(layer)] = counts.get(id(layer), 0) + 1
-        objects[id(layer)] = layer
-    return [(objects[key], count) for key, count in counts.items()]
-
-
-def _add_layer(sizes: dict[str, int], layer: Layer, count: int, layout: Layout, loading: Loading) -> None:
-    for part in layer.parts:
-        size = part_bytes(part, layout)
-        _add(sizes, _TERMS.get(part.role, "other"), size * count)
-        if part.stored == "mxfp4" and isinstance(layer.feed, Experts) and part.split == "experts":
-            padding = math.ceil(size * (_padding(layer.feed, layout, loading) - 1))
-            _add(sizes, "padding of experts", padding * count)
-    if loading.absorbed and isinstance(layer.mixer, LatentAttention):
-        _add(sizes, "absorbed MLA projections", absorbed_bytes(layer.mixer, layout) * count)
 
 
 def _padding(feed: Experts, layout: Layout, loading: Loading) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterwright.model.decoders import Decoder
-from clusterwright.physics.caches_by_layer import bytes_per_token, stages
+from clusterwright.physics.caches_by_layer import bytes_per_token
 from clusterwright.physics.engines.activations import captured_sizes, forward_widths, graphs_gib, peak_gib
 from clusterwright.physics.engines.advice import Case
 from clusterwright.physics.engines.blocks import Group, Pool
@@ -120,7 +120,7 @@ class VllmTable:
         weights = load_weights(case.decoder, case.layout, loading)
         ranks = case.layout.tp * (2 if case.layout.pp > 1 else 1)
         return {
-            "weights": [weights.stage_bytes(i) / GIB for i in range(len(stages(case.decoder, case.layout.pp)))],
+            "weights": [weights.stage_bytes(i) / GIB for i in range(case.layout.pp)],
             "widths": forward_widths(case.decoder, case.layout),
             "non_torch": settings.constants.non_torch(ranks, case.gpu.vendor, settings.version, v0=settings.is_v0),
         }

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from clusterwright.model.decoders import Decoder
-from clusterwright.physics.caches_by_layer import Kept, kept_by, stages
+from clusterwright.physics.caches_by_layer import Kept, kept_by, kept_on_stages
 from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import sglang_flags
@@ -203,9 +203,8 @@ def _plan(case: Case, available: Available | None) -> EngineMemory:
     weights = load_weights(case.decoder, layout, Loading())
     form = cache_format(case.decoder, settings.kv_format, "bf16")
     rests = []
-    for index, layers in enumerate(stages(case.decoder, layout.pp)):
+    for index, kept in enumerate(kept_on_stages(case.decoder, layout, form, settings.states)):
         after = available.after if available else before - weights.stage_bytes(index) / GIB
-        kept = kept_by(layers, layout, form, settings.states)
         rests.append((divide(case, kept, rest_gib(Available(before, after), fraction)), after, kept))
     rest, after, kept = min(rests, key=lambda row: row[0].tokens)
     running = _running(case, rest, length)

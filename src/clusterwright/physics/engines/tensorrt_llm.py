@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from clusterwright.model.decoders import Decoder
-from clusterwright.physics.caches_by_layer import kept_by, stages
+from clusterwright.physics.caches_by_layer import kept_on_stages
 from clusterwright.physics.engines.activations import captured_sizes, forward_gib, graphs_gib, sampler_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import trtllm_flags, trtllm_yaml
@@ -114,9 +114,8 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
     weights = load_weights(case.decoder, layout, loading)
     activation, runtime = activation_gib(case), c.runtime(layout.tp)
     found = []
-    for index, layers in enumerate(stages(case.decoder, layout.pp)):
-        extra = case.decoder.drafts if loading.drafts and index == layout.pp - 1 else ()
-        kept = kept_by((*layers, *extra), layout, form, settings.states)
+    drafting = case.decoder.drafts if loading.drafts else ()
+    for index, kept in enumerate(kept_on_stages(case.decoder, layout, form, settings.states, drafting)):
         own = weights.stage_bytes(index) / GIB
         left = gpu.reported_gib - own - activation - runtime if free is None else free
         per_token = sum(k.entry_bytes / k.ratio for k in kept if k.kind != "state" and k.role != "compressor")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from clusterwright.model.decoders import Decoder
-from clusterwright.physics.caches_by_layer import Kept, bytes_per_token, kept_by, stages
+from clusterwright.physics.caches_by_layer import Kept, bytes_per_token, kept_on_stages
 from clusterwright.physics.engines import vllm_versions as versions
 from clusterwright.physics.engines.activations import captured_sizes, forward_gib, graphs_gib, sampler_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
@@ -107,7 +107,7 @@ def pool_of(case: Case) -> Pool:
     """How the model's layers, with those that draft, share vLLM's pool."""
     settings = _settings(case)
     return share_blocks(
-        kept_on_stages(case),
+        _kept(case),
         case.layout.pp,
         block_tokens=settings.block_tokens or 16,
         window_aware=_window_aware(settings),
@@ -117,18 +117,15 @@ def pool_of(case: Case) -> Pool:
     )
 
 
-def kept_on_stages(case: Case) -> tuple[tuple[int, Kept], ...]:
+def _kept(case: Case) -> list[tuple[int, Kept]]:
     """(stage, what a layer keeps), in order, draft layers last."""
     settings = case.settings
     states = replace(settings.states, drafted=settings.speculative_tokens)
     drafts = case.decoder.drafts if settings.speculative_tokens and case.draft is None else ()
     extra = (*drafts, *(case.draft.layers if case.draft else ()))
     form = cache_format(case.decoder, settings.kv_format, "fp8_ds_mla")
-    found = []
-    for stage, layers in enumerate(stages(case.decoder, case.layout.pp)):
-        owned = (*layers, *extra) if stage == case.layout.pp - 1 else layers
-        found += [(stage, kept) for kept in kept_by(owned, case.layout, form, states)]
-    return tuple(found)
+    held = kept_on_stages(case.decoder, case.layout, form, states, extra)
+    return [(stage, kept) for stage, own in enumerate(held) for kept in own]
 
 
 def _settings(case: Case) -> VllmSettings:
