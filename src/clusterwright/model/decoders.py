@@ -31,7 +31,7 @@ class Part:
         parameters: count; block scales of quantised formats are not parameters.
         active: of them, those that one token is multiplied with (experts: only the chosen ones; input table: 0).
         split: how they divide over GPUs.
-        stored: number format in the checkpoint: fp32, bf16, fp16, fp8, int8, nvfp4, mxfp4, int4.
+        stored: number format in the checkpoint, one of `BITS`.
         scale_bytes: B of the scales that belong to them in the checkpoint; exact.
         copies: blocks that never divide further: KV heads of a `kv` part, experts of an `experts` part, else 1.
     """
@@ -43,27 +43,6 @@ class Part:
     stored: str = "bf16"
     scale_bytes: int = 0
     copies: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Softmax attention over cached keys and values.
-
-    Args:
-        heads, kv_heads: of queries, of keys and values.
-        key_dim, value_dim: width of one head; value_dim is 0 where values are the cached keys themselves.
-        window: tokens a query sees back, None for all.
-        chunk: tokens of a block that queries see inside of (Llama 4), None without.
-        owns_cache: False where the layer reads the cache of an earlier one.
-    """
-
-    heads: int
-    kv_heads: int
-    key_dim: int
-    value_dim: int
-    window: int | None = None
-    chunk: int | None = None
-    owns_cache: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +58,29 @@ class Index:
     dim: int
     top_k: int
     owns_cache: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Softmax attention over cached keys and values.
+
+    Args:
+        heads, kv_heads: of queries, of keys and values.
+        key_dim, value_dim: width of one head; value_dim is 0 where values are the cached keys themselves.
+        window: tokens a query sees back, None for all.
+        chunk: tokens of a block that queries see inside of (Llama 4), None without.
+        owns_cache: False where the layer reads the cache of an earlier one.
+        index: of attention to the blocks that an indexer chooses (MiniMax-M3), None without.
+    """
+
+    heads: int
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+    window: int | None = None
+    chunk: int | None = None
+    owns_cache: bool = True
+    index: Index | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +277,7 @@ class Decoder:
 
 #: Bits per parameter of a stored format, without scales.
 BITS: dict[str, int] = {
-    "fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "nvfp4": 4, "mxfp4": 4, "int4": 4,
+    "int64": 64, "fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "nvfp4": 4, "mxfp4": 4, "int4": 4,
 }  # fmt: skip
 
 

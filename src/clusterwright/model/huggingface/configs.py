@@ -111,6 +111,10 @@ class Config:
         """Marks names that do not change what is counted, though they sound like it."""
         self._read.update(keys)
 
+    def assume(self, **defaults: Any) -> None:
+        """Facts for names that the config leaves out: defaults of the family's configuration class."""
+        self._facts = {**defaults, **{k: v for k, v in self._facts.items() if v is not None or k not in defaults}}
+
     def refuse(self, reason: str, *keys: str) -> UnknownArchitecture:
         """The exception for this model."""
         return UnknownArchitecture(self.name, reason, keys)

@@ -1,8 +1,8 @@
 """How a quantised matrix is stored: its format and, exactly, the bytes of its scales.
 
-Sources: DeepSeek-V3 README_WEIGHTS (128 × 128 blocks with `weight_scale_inv`), exports of NVIDIA modelopt (`weight_scale`,
-`weight_scale_2`, `input_scale`), compressed-tensors (`weight_scale`, `weight_shape`), OCP Microscaling Formats 1.0
-(32 elements share one 8-bit scale).
+Sources: README_WEIGHTS.md of DeepSeek-V3 (blocks of 128 × 128 with `weight_scale_inv`), exports of NVIDIA modelopt
+(`weight_scale`, `weight_scale_2`, `input_scale`), compressed-tensors (`weight_scale`, `weight_shape`), OCP Microscaling
+Formats 1.0 (32 elements share one 8-bit scale).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from clusterwright.model.huggingface.feeds import SIMPLE, Routing
 from clusterwright.model.huggingface.models import hidden_of, layers_of
 from clusterwright.model.huggingface.patterns import sparse_layers_of
 from clusterwright.model.huggingface.transformers import Style, mixers_of, transformer
-from clusterwright.model.huggingface.weights import Blueprint
+from clusterwright.model.huggingface.weights import Blueprint, Weights
 
 
 def experts_of(config: Config, *, width: tuple[str, ...] = ("moe_intermediate_size",)) -> Experts:
@@ -38,7 +38,9 @@ def with_shared(config: Config, feed: Experts) -> Experts:
     return replace(feed, shared_width=shared * feed.width)
 
 
-def mixture_model(config: Config, style: Style, feed: Experts, *, dense: int | None = None) -> Blueprint:
+def mixture_model(
+    config: Config, style: Style, feed: Experts, *, dense: int | None = None, towers: Weights = ()
+) -> Blueprint:
     """A model whose sparse layers have these experts and whose other layers an MLP of `dense` width.
 
     Args:
@@ -49,7 +51,7 @@ def mixture_model(config: Config, style: Style, feed: Experts, *, dense: int | N
     if not all(sparse) and not width:
         raise config.refuse("dense layers without a width", "intermediate_size")
     feeds: tuple[Mlp | Experts, ...] = tuple(feed if s else Mlp(width) for s in sparse)
-    return transformer(config, style, mixers_of(config), feeds)
+    return transformer(config, style, mixers_of(config), feeds, towers=towers)
 
 
 def mixtral(config: Config) -> Blueprint:

@@ -36,16 +36,18 @@ def context_of(config: Config) -> int:
     return config.whole("max_position_embeddings", "n_positions", "seq_length", "max_sequence_length", default=0)
 
 
-def tables_of(config: Config, *, tied: bool, norm_bias: bool = False, head_bias: bool = False) -> Weights:
+def tables_of(
+    config: Config, *, tied: bool, norm_bias: bool = False, head_bias: bool = False, final_norm: bool = True
+) -> Weights:
     """Embedding, last norm and, where it is not tied, the head."""
-    hidden, vocab = hidden_of(config), config.whole("vocab_size")
+    hidden, vocab = hidden_of(config), config.whole("vocab_size", "padded_vocab_size")
     embedding = Weight("embed_tokens", vocab, hidden, "embedding", "tp", used=0, linear=False)
+    last = norm("norm", hidden, bias=norm_bias) if final_norm else ()
     head = () if tied else matrix("lm_head", vocab, hidden, "head", bias=head_bias)
-    return (embedding, *norm("norm", hidden, bias=norm_bias), *head)
+    return (embedding, *last, *head)
 
 
 def norms(hidden: int, count: int, *, bias: bool = False) -> Weights:
     """A layer's norms over the hidden width."""
     names = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
     return tuple(w for name in names[:count] for w in norm(name, hidden, bias=bias))
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from clusterwright.model.decoders import Decoder, Layer, Part
@@ -40,6 +40,8 @@ def parse_config(
     reading.check_all_read()
     how = quantization or config.get("quantization_config") or facts.get("quantization_config")
     storage = parse_quantisation(how, _base(config, facts), reading.name, blueprint.scale_bytes)
+    if storage.experts is None and storage.default is not None and storage.default.format == "fp8":
+        storage = replace(storage, experts=blueprint.experts)
     return _decoder(blueprint, storage, name or architecture, architecture, reading)
 
 

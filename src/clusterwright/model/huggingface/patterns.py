@@ -30,8 +30,12 @@ def layer_types_of(config: Config, key: str = "layer_types") -> tuple[str, ...]:
     return types[:count]
 
 
-def windows_of(config: Config) -> tuple[int | None, ...]:
-    """Window of each layer, None where it attends to everything."""
+def windows_of(config: Config, period: int = 0) -> tuple[int | None, ...]:
+    """Window of each layer, None where it attends to everything.
+
+    Args:
+        period: every such layer attends to everything where the config has no list of its own; 0 without.
+    """
     count = layers_of(config)
     window = config.maybe("sliding_window")
     types = layer_types_of(config)
@@ -40,12 +44,20 @@ def windows_of(config: Config) -> tuple[int | None, ...]:
         if unknown:
             raise config.refuse(f"layer types {', '.join(unknown)} are not known", "layer_types")
         return tuple(window if t in WINDOWED else None for t in types)
+    if period:
+        return tuple(None if number % period == period - 1 else window for number in range(count))
     if config.get("use_sliding_window") is False:
         window = None
     if config.get("use_sliding_window") and config.get("max_window_layers") is not None:
         start = config.whole("max_window_layers")
         return tuple(window if number >= start else None for number in range(count))
     return (window,) * count
+
+
+def sliding_period_of(config: Config, default: int) -> int:
+    """Period of layers that attend to everything: a number, or a word as `LLLG` (L windowed, G full)."""
+    pattern = config.get("sliding_window_pattern", "_sliding_window_pattern")
+    return len(pattern) if isinstance(pattern, str) else int(pattern or default)
 
 
 def periodic(count: int, period: int, *, offset: int) -> tuple[bool, ...]:

@@ -38,6 +38,7 @@ class Style:
         norm_bias, mlp_bias, head_bias: which linear layers and norms have one.
         routing: of mixtures of experts.
         tied: whether the head shares the embedding where the config does not say.
+        final_norm: whether the last norm has a weight.
         scale_bytes: B of one scale of an 8-bit block in this publisher's checkpoints.
     """
 
@@ -48,6 +49,7 @@ class Style:
     head_bias: bool = False
     routing: Routing = SIMPLE
     tied: bool = False
+    final_norm: bool = True
     scale_bytes: int = 4
 
 
@@ -67,6 +69,8 @@ def transformer(
     mixers: Sequence[Attention],
     feeds: Sequence[Mlp | Experts],
     drafts: tuple[Block, ...] = (),
+    towers: Weights = (),
+    extra_tables: Weights = (),
 ) -> Blueprint:
     """A model of such layers, one mixer and one feed-forward block each."""
     hidden = hidden_of(config)
@@ -78,8 +82,12 @@ def transformer(
         max_context=context_of(config),
         tied=tied,
         blocks=tuple(build(mixer, feed) for mixer, feed in zip(mixers, feeds, strict=True)),
-        tables=tables_of(config, tied=tied, norm_bias=style.norm_bias, head_bias=style.head_bias),
+        tables=tables_of(
+            config, tied=tied, norm_bias=style.norm_bias, head_bias=style.head_bias, final_norm=style.final_norm
+        )
+        + extra_tables,
         drafts=drafts,
+        towers=towers,
         scale_bytes=style.scale_bytes,
     )
 
@@ -90,12 +98,12 @@ def attention_of(config: Config, window: int | None = None) -> Attention:
     return Attention(heads_of(config), kv_heads_of(config), width, width, window=window)
 
 
-def mixers_of(config: Config) -> tuple[Attention, ...]:
+def mixers_of(config: Config, period: int = 0) -> tuple[Attention, ...]:
     """Attention of every layer with the window that the config gives it."""
-    return tuple(attention_of(config, window) for window in windows_of(config))
+    return tuple(attention_of(config, window) for window in windows_of(config, period))
 
 
-def uniform(config: Config, style: Style, *, matrices: int = 3) -> Blueprint:
+def uniform(config: Config, style: Style, *, matrices: int = 3, period: int = 0, towers: Weights = ()) -> Blueprint:
     """A model whose layers all have a dense MLP of `intermediate_size`."""
-    mlp = Mlp(config.whole("intermediate_size", "ffn_dim", "n_inner"), matrices)
-    return transformer(config, style, mixers_of(config), (mlp,) * layers_of(config))
+    mlp = Mlp(config.whole("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"), matrices)
+    return transformer(config, style, mixers_of(config, period), (mlp,) * layers_of(config), towers=towers)

@@ -67,6 +67,7 @@ class Blueprint:
         tied: whether the head shares the embedding's weights.
         draft_path: where the checkpoint keeps draft layers, with `number` from 0 and `layer` counted on.
         scale_bytes: B of one scale where blocks of 8-bit floats have one (publishers differ).
+        experts: how this publisher stores experts when the rest is in 8 bits, where that is another format.
     """
 
     hidden: int
@@ -80,6 +81,7 @@ class Blueprint:
     notes: tuple[str, ...] = ()
     draft_path: str = "layers.{layer}."
     scale_bytes: int = 4
+    experts: Scheme | None = None
 
 
 def matrix(path: str, rows: int, columns: int, role: Role, split: Split = "tp", *, bias: bool = False) -> Weights:
