@@ -13,7 +13,7 @@ anything. Who proves unnecessary is given back, the last one taken first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -54,17 +54,17 @@ class _Search:
         leaving = [h for j in self.state.leaving if (h := running[j]).placement.flavor == self.flavor]
         if not candidates and not leaving:
             return None
-        free, usage = self._free_of_leaving(leaving)
+        free, spare, usage = self._free_of_leaving(leaving)
         taken = self._permitted(candidates, usage)
-        count = self._fewest(lambda n: self._place(taken[:n], free, usage) is not None, len(taken))
+        count = self._fewest(lambda n: self._place(taken[:n], free, spare, usage) is not None, len(taken))
         if count is None:
             return None
         needed = list(taken[:count])
         for spared in reversed(taken[:count]):
             rest = [h for h in needed if h is not spared]
-            if self._place(rest, free, usage) is not None:
+            if self._place(rest, free, spare, usage) is not None:
                 needed = rest
-        placement = self._place(needed, free, usage)
+        placement = self._place(needed, free, spare, usage)
         assert placement is not None
         return placement, tuple(h.request.id for h in needed)
 
@@ -153,29 +153,29 @@ class _Search:
         taker = Take(self.request.queue, self.flavor, demand.least_gpus, demand.least_resources)
         return may_evict(usage, taker, Take(victim.queue, self.flavor, gone.gpus, resources_of(victim.demand, gone)))
 
-    def _free_of_leaving(self, leaving: Sequence[Holding]) -> tuple[Ints, Usage]:
-        """What is free once those who are leaving have left and those who claim that have it."""
-        free, usage = self.floor.free.copy(), self.state.usage.fork()
+    def _free_of_leaving(self, leaving: Sequence[Holding]) -> tuple[Ints, dict[str, Ints], Usage]:
+        """What is free once those who are leaving have left and those who claim that have it: GPUs, further, quota."""
+        free, spare, usage = self.floor.free.copy(), _copied(self.floor.spare), self.state.usage.fork()
         for holding in leaving:
-            self.floor.put_back(free, holding.placement, holding.request.demand)
+            self.floor.put_back(free, holding.placement, holding.request.demand, spare)
             _take_away(holding, usage)
         withhold_claims(self.state, self.flavor, free)
-        return free, usage
+        return free, spare, usage
 
-    def _place(self, gone: Sequence[Holding], free: Ints, usage: Usage) -> Placement | None:
+    def _place(self, gone: Sequence[Holding], free: Ints, spare: dict[str, Ints], usage: Usage) -> Placement | None:
         """Where the job fits once these have left, too."""
         left = usage
         if gone:
-            free, left = free.copy(), usage.fork()
+            free, spare, left = free.copy(), _copied(spare), usage.fork()
             for holding in gone:
-                self.floor.put_back(free, holding.placement, holding.request.demand)
+                self.floor.put_back(free, holding.placement, holding.request.demand, spare)
                 _take_away(holding, left)
         limit = gpus_allowed(self.request, self.flavor, left, self.state.policy)
         least = self.request.demand.least_gpus
         if limit < least:
             return None
         # Nobody leaves so that a gang may be larger than its minimum.
-        found = self.floor.find_in(np.maximum(free, 0), self.request.demand, least)
+        found = self.floor.find_in(np.maximum(free, 0), self.request.demand, least, spare)
         return None if isinstance(found, NoFit) else found
 
     @staticmethod
@@ -191,6 +191,10 @@ class _Search:
             else:
                 low = middle + 1
         return low
+
+
+def _copied(spare: Mapping[str, Ints]) -> dict[str, Ints]:
+    return {name: amounts.copy() for name, amounts in spare.items()}
 
 
 def _take_away(holding: Holding, usage: Usage) -> None:

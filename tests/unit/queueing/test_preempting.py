@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from clusterwright.queueing.cycling import run_cycle
 from clusterwright.queueing.evicting import find_victims
 from clusterwright.queueing.policies import Policy, PreemptionPolicy, Reclaim, WithinQueue
 from clusterwright.queueing.quotas import Queue, QueueTree, Quota
 from clusterwright.queueing.requests import Request
 
-from .builders import group, held, nodes, state_of, waiting
+from .builders import group, held, node, nodes, state_of, waiting
 
 WITHIN = PreemptionPolicy(within_queue=WithinQueue.LOWER)
 RECLAIM = PreemptionPolicy(reclaim=Reclaim.ANY)
@@ -92,3 +93,19 @@ def test_who_borrows_itself_takes_from_borrowers_of_lower_priority_only(
     job = waiting(9, queue="b", priority=3)
     running = (held(1, "n1", queue="a", priority=3), held(2, "n2", queue="a", priority=1))
     assert victims(job, *running, policy=policy, tree=tree) == found
+
+
+def test_who_leaves_gives_back_cpu_and_memory_too():
+    def needing(cpu: float):
+        return group(1, 8, resources=(("cpu", cpu),))
+
+    infos = [node(f"n{i}", resources=(("cpu", 16.0),)) for i in (1, 2)]
+    state = state_of(
+        infos, waiting(1, needing(16), priority=4), waiting(2, needing(16)), policy=Policy(preemption=WITHIN)
+    )
+    assert [s.request.id for s in run_cycle(state, 10.0).starts] == ["1", "2"]
+    asks = waiting(3, needing(12), at_s=20.0, priority=3)
+    state.submit(asks)
+    found = find_victims(asks, state, 20.0)
+    assert found is not None
+    assert found[1] == ("2",)
