@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clusterwright.model.decoders import Attention, Index, LatentAttention
-from clusterwright.model.huggingface.weights import Weights, kv_matrix, matrix, norm, vector
+from clusterwright.model.huggingface.weights import Weight, Weights, kv_matrix, matrix, norm, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,13 @@ def latent(
 
 
 def indexer(hidden: int, index: Index, query_rank: int, path: str) -> Weights:
-    """Weights of DeepSeek sparse attention's indexer: queries per head, one key with a LayerNorm, weights of heads."""
+    """Weights of DeepSeek sparse attention's indexer: queries per head, one key with a LayerNorm, weights of heads.
+
+    The weights of heads are never quantised (`modules_to_not_convert` of zai-org/GLM-5-FP8).
+    """
     return (
         *matrix(f"{path}wq_b", index.heads * index.dim, query_rank, "indexer", "none"),
         *matrix(f"{path}wk", index.dim, hidden, "indexer", "none"),
         vector(f"{path}k_norm", 2 * index.dim, "indexer"),
-        *matrix(f"{path}weights_proj", index.heads, hidden, "indexer", "none"),
+        Weight(f"{path}weights_proj", index.heads, hidden, "indexer", "none", linear=False),
     )

@@ -15,7 +15,7 @@ from clusterwright.model.huggingface.feeds import Routing, dense, mixture
 from clusterwright.model.huggingface.mixtures import experts_of, with_shared
 from clusterwright.model.huggingface.models import context_of, heads_of, hidden_of, layers_of, norms, tables_of
 from clusterwright.model.huggingface.patterns import layer_types_of, sparse_layers_of
-from clusterwright.model.huggingface.weights import Block, Blueprint, Weight, Weights, matrix, norm
+from clusterwright.model.huggingface.weights import Block, Blueprint, Weight, Weights, norm
 
 
 def latent_of(config: Config, index: Index | None = None) -> LatentAttention:
@@ -37,8 +37,8 @@ def deepseek(config: Config) -> Blueprint:
     return _model(config, (latent_of(config),) * layers_of(config))
 
 
-def deepseek_sparse(config: Config) -> Blueprint:
-    """DeepSeek-V3.2, GLM-5: latent attention over an index; some layers use an earlier layer's index."""
+def deepseek_sparse(config: Config, *, own_tables: bool = True) -> Blueprint:
+    """DeepSeek-V3.2: latent attention over an index; some layers use an earlier layer's index."""
     config.ignore("indexer_rope_interleave", "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset")
     config.ignore("index_share_for_mtp_iteration", "layer_types", "num_experts")
     heads, dim, top = config.whole("index_n_heads"), config.whole("index_head_dim"), config.whole("index_topk")
@@ -46,10 +46,16 @@ def deepseek_sparse(config: Config) -> Blueprint:
     unknown = sorted(set(words) - {"full", "shared"})
     if unknown:
         raise config.refuse(f"indexer types {', '.join(unknown)} are not known", "indexer_types")
-    return _model(config, tuple(latent_of(config, Index(heads, dim, top, word == "full")) for word in words))
+    mixers = tuple(latent_of(config, Index(heads, dim, top, word == "full")) for word in words)
+    return _model(config, mixers, own_tables=own_tables)
 
 
-def _model(config: Config, mixers: tuple[LatentAttention, ...]) -> Blueprint:
+def glm_sparse(config: Config) -> Blueprint:
+    """GLM-5: the same over an index, its draft layer shares the model's embedding and head."""
+    return deepseek_sparse(config, own_tables=False)
+
+
+def _model(config: Config, mixers: tuple[LatentAttention, ...], *, own_tables: bool = True) -> Blueprint:
     hidden = hidden_of(config)
     bias, mlp_bias = config.flag("attention_bias"), config.flag("mlp_bias")
     correction = config.text("topk_method") == "noaux_tc"
@@ -75,19 +81,22 @@ def _model(config: Config, mixers: tuple[LatentAttention, ...]) -> Blueprint:
         tied=tied,
         blocks=blocks,
         tables=tables_of(config, tied=tied),
-        drafts=tuple(draft_of(config, block(mixers[0], feed)) for _ in range(drafted)),
+        drafts=(draft_of(config, block(mixers[-1], feed), own_tables=own_tables),) * drafted,
     )
 
 
-def draft_of(config: Config, block: Block) -> Block:
-    """A layer for multi-token prediction, stored with its own embedding and head as DeepSeek-V3 does."""
+def draft_of(config: Config, block: Block, *, own_tables: bool) -> Block:
+    """A layer for multi-token prediction; DeepSeek stores it with its own embedding and head."""
     hidden, vocab = hidden_of(config), config.whole("vocab_size")
     extra: Weights = (
-        *matrix("eh_proj", hidden, 2 * hidden, "projection", "none"),
+        Weight("eh_proj", hidden, 2 * hidden, "projection", "none", linear=False),
         *norm("enorm", hidden),
         *norm("hnorm", hidden),
         *norm("shared_head.norm", hidden),
-        Weight("embed_tokens", vocab, hidden, "embedding", "tp", used=0, linear=False),
-        Weight("shared_head.head", vocab, hidden, "head", "tp", linear=False),
     )
+    if own_tables:
+        extra += (
+            Weight("embed_tokens", vocab, hidden, "embedding", "tp", used=0, linear=False),
+            Weight("shared_head.head", vocab, hidden, "head", "tp", linear=False),
+        )
     return Block(block.mixer, block.feed, block.weights + extra)

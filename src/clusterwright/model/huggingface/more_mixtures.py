@@ -80,7 +80,7 @@ def minimax_m3(config: Config) -> Blueprint:
 
     moe = sparse_layers_of(config)
     drafted = block_at(0, last=True)
-    extra: Weights = (*matrix("eh_proj", hidden, 2 * hidden, "projection", "none"),)
+    extra: Weights = matrix("eh_proj", hidden, 2 * hidden, "projection", "none")
     for name in ("enorm", "hnorm", "final_layernorm"):
         extra += norm(name, hidden)
     tied = config.flag("tie_word_embeddings")
@@ -151,7 +151,7 @@ def glm4_moe(config: Config) -> Blueprint:
     blueprint = mixture_model(config, style, feed)
     block = block_of(blueprint.hidden, attention_of(config), feed, style)
     drafts = config.whole("num_nextn_predict_layers", default=0)
-    return replace(blueprint, drafts=(draft_of(config, block),) * drafts)
+    return replace(blueprint, drafts=(draft_of(config, block, own_tables=True),) * drafts)
 
 
 def dots(config: Config) -> Blueprint:
@@ -226,17 +226,7 @@ def llama4(config: Config) -> Blueprint:
     config.assume(interleave_moe_layer_step=1, attention_chunk_size=8192)
     config.ignore("use_qk_norm", "for_llm_compressor", "nope_layers", "attn_temperature_tuning", "floor_scale")
     hidden, count, width = hidden_of(config), layers_of(config), head_dim_of(config)
-    no_rope = config.items("no_rope_layers")
-    period = config.whole("no_rope_layer_interval", default=4)
-    types = config.items("layer_types")
-    chunked = [
-        types[n] == "chunked_attention"
-        if types
-        else bool(no_rope[n])
-        if len(no_rope) == count
-        else (n + 1) % period != 0
-        for n in range(count)
-    ]
+    chunked = _chunked_layers(config, count)
     chunk = config.whole("attention_chunk_size")
     mixers = tuple(
         Attention(heads_of(config), kv_heads_of(config), width, width, chunk=chunk if c else None) for c in chunked
@@ -255,6 +245,16 @@ def llama4(config: Config) -> Blueprint:
     blueprint = transformer(config, style, mixers, feeds, towers=towers)
     note = "config.json has no vision_config: the vision tower is not counted"
     return blueprint if towers or "text_config" not in config.outer else replace(blueprint, notes=(note,))
+
+
+def _chunked_layers(config: Config, count: int) -> list[bool]:
+    types, rotary = config.items("layer_types"), config.items("no_rope_layers")
+    period = config.whole("no_rope_layer_interval", default=4)
+    if types:
+        return [types[number] == "chunked_attention" for number in range(count)]
+    if len(rotary) == count:
+        return [bool(with_rope) for with_rope in rotary]
+    return [(number + 1) % period != 0 for number in range(count)]
 
 
 def ernie_moe(config: Config) -> Blueprint:
