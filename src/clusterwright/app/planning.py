@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from clusterwright.app.loading import load_catalogue, load_document
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.figures import Figure
+from clusterwright.plan.ages import aged_inputs
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import Plan
 from clusterwright.report.plans import (
@@ -32,9 +34,12 @@ def plan_files(
     return plan_architecture(load_document(paths, overrides), load_catalogue(catalogues))
 
 
-def describe_plan(plan: Plan, width: int = 120) -> str:
-    """The plan as text for a terminal of that many columns."""
-    return render_plan(plan, width)
+def describe_plan(
+    plan: Plan, width: int = 120, today: datetime.date | None = None, catalogues: Sequence[str | Path] = ()
+) -> str:
+    """The plan as text for a terminal of that many columns, with what is too old on `today`."""
+    aged = aged_inputs(plan, load_catalogue(catalogues), today) if today else ()
+    return render_plan(plan, width, aged)
 
 
 def values_of_plan(plan: Plan) -> dict[str, Any]:

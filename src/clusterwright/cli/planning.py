@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Annotated
 
 import typer
@@ -49,7 +50,7 @@ def plan(
     if output is Format.json:
         say_json(values_of_plan(planned))
     else:
-        say(describe_plan(planned, columns()))
+        say(describe_plan(planned, columns(), datetime.date.today(), catalogues or ()))
     if planned.misfits:
         raise typer.Exit(Exit.FAILED)
     if planned.unplanned:

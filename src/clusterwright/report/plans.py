@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, Final
 
 from clusterwright.lib.figures import Figure, Origin, explain_lines, format_amount, format_band
+from clusterwright.plan.ages import Aged
 from clusterwright.plan.results import (
     CheckpointPlan,
     CollectivePlan,
@@ -42,15 +43,17 @@ _LEVELS: Final = {"gpu": "one GPU", "node": "one node", "nodes": "several nodes"
 _TIMES: Final = (("s", 1.0), ("min", 60.0), ("h", 3600.0), ("days", 86400.0))
 
 
-def render_plan(plan: Plan, width: int = _WIDTH) -> str:
+def render_plan(plan: Plan, width: int = _WIDTH, aged: tuple[Aged, ...] = ()) -> str:
     """The plan for people: what does not hold first, then each workload, network, cost, gaps, assumptions.
 
     Args:
         width: columns of the terminal; less than 60 counts as 60.
+        aged: inputs that outlived their shelf life on the day of the plan.
     """
     blocks = [[_headline(plan)], _misfits(plan)]
     blocks += [_workload(w, plan) for w in plan.workloads]
-    blocks += [_cluster(plan), _economics(plan), _unplanned(plan), _limits(plan), _assumptions(plan), [_legend()]]
+    blocks += [_cluster(plan), _economics(plan), _unplanned(plan), _limits(plan), _aged(aged), _assumptions(plan)]
+    blocks.append([_legend()])
     columns = max(_LEAST_WIDTH, width)
     return "\n\n".join("\n".join(_wrapped(line, columns) for line in b) for b in blocks if b)
 
@@ -496,6 +499,11 @@ def _unplanned(plan: Plan) -> list[str]:
 
 def _limits(plan: Plan) -> list[str]:
     return ["not modelled", *(f"  {text}" for text in plan.limits)] if plan.limits else []
+
+
+def _aged(aged: tuple[Aged, ...]) -> list[str]:
+    lines = [f"  {a.name}: {a.days} days old ({a.dated}), a {a.kind} is good for {a.life}: {a.reason}" for a in aged]
+    return ["older than its shelf life", *lines] if lines else []
 
 
 def _assumptions(plan: Plan) -> list[str]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 from typing import Final
 
+from clusterwright.catalogue.shelf_lives import OF_ALTERNATIVE, SHELF_LIVES
 from clusterwright.lib.figures import Origin
 from clusterwright.lib.quantities import CURRENCIES, Quantity
 from clusterwright.model.economics import Economics
 from clusterwright.model.findings import Severity
+from clusterwright.plan.ages import aged_inputs
 from clusterwright.plan.results import ServicePlan, TrainingPlan, Unplanned
 from clusterwright.review.rules import BUILD, Hit, Rule, RuleTable, undecided
 from clusterwright.review.subjects import Subject, counted, listed
 
 _TABLE = RuleTable("economics")
 
-#: Age from which a price is called stale: a quarter, our default; the catalogue dates every price that it holds.
-PRICE_AGE: Final = datetime.timedelta(days=92)
 #: Term from which evidence is asked for; our default: shorter ones can be left before a second refresh of prices.
 LONG_TERM_DAYS: Final = 365.0
 
@@ -219,10 +218,10 @@ def _prices(subject: Subject) -> Iterator[tuple[str, Quantity]]:
     why="GPU and token prices fall by the month; an old alternative makes the cluster look cheap.",
     satisfy="look the price up again and date it",
     example="alternatives: {api: {source: price list, date: 2026-10-01, ...}}",
-    source="Clusterwright's default: a quarter",
+    source="shelf lives of the catalogue (catalogue/shelf_lives.py): 90 days for rents and APIs, else a year",
 )
 def price_stale(subject: Subject) -> Iterator[Hit]:
-    """The price of an alternative is undated, from the future, without source, or older than a quarter."""
+    """The price of an alternative is undated, from the future, without source, or older than its shelf life."""
     for name, other in _economics(subject).alternatives.items():
         path = f"economics.alternatives.{name}"
         if other.source is None:
@@ -231,9 +230,38 @@ def price_stale(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"{path}.date", f"the price of {name} has no date")
         elif other.date > subject.today:
             yield Hit(f"{path}.date", f"the price of {name} is dated {other.date}, after today ({subject.today})")
-        elif subject.today - other.date > PRICE_AGE:
-            days = (subject.today - other.date).days
-            yield Hit(f"{path}.date", f"the price of {name} is {counted(days, 'day')} old ({other.date})")
+        else:
+            kind = OF_ALTERNATIVE[other.kind]
+            life, days = SHELF_LIVES[kind], (subject.today - other.date).days
+            if life.days is not None and days > life.days:
+                old = f"the price of {name} is {counted(days, 'day')} old ({other.date})"
+                yield Hit(f"{path}.date", f"{old}; one of this kind ({kind}) is good for {life.days}: {life.reason}")
+
+
+@_TABLE.rule(
+    "input-stale",
+    Severity.NOTE,
+    45,
+    why="A plan is as old as the oldest price or constant that carries it.",
+    satisfy="declare the price, or measure what the constant stands for",
+    example="pools: {gpu: {price: $2.40/GPU-h, ...}}",
+    source="shelf lives of the catalogue (catalogue/shelf_lives.py), each with its reason",
+)
+def input_stale(subject: Subject) -> Iterator[Hit]:
+    """A catalogue price (a warning) or published constant that the plan uses is older than its shelf life."""
+    for old in aged_inputs(subject.plan, subject.catalogue, subject.today):
+        said = f"{old.name} is {counted(old.days, 'day')} old ({old.dated}); {old.kind}s are good for {old.life}"
+        severity, weight = (Severity.WARNING, 50) if old.kind.endswith("price") else (None, None)
+        path = _carried(subject, old.name)
+        yield Hit(path, f"{said}: {old.reason}", severity=severity, weight=weight)
+
+
+def _carried(subject: Subject, leaf: str) -> str:
+    """Section of the first figure that a leaf carries, such as `pools.gpu`."""
+    for name, figure in subject.plan.figures.items():
+        if not figure.is_leaf and leaf in figure.leaves:
+            return ".".join(name.split(".")[:2])
+    return "economics"
 
 
 @_TABLE.rule(

@@ -1,9 +1,11 @@
+import datetime
 import json
 
 import pytest
 
 from builders.plans import planned
 from clusterwright.lib.figures import Figure, Origin, leaf
+from clusterwright.plan.ages import Aged
 from clusterwright.report.plans import (
     ALIASES,
     derivation_values,
@@ -169,3 +171,10 @@ def test_json_is_plain_and_complete():
     figure = values["figures"]["workloads.chat.service.tpot"]
     assert figure["band"] == [0.54, 0.95]
     assert figure["inputs"][0] == "workloads.chat.service.read_dense"
+
+
+def test_what_is_older_than_its_shelf_life_is_told():
+    old = Aged("published.mfu.x", "calibration", datetime.date(2024, 12, 28), 702, 365, "a release moves it")
+    text = " ".join(render_plan(PLAN, aged=(old,)).split())
+    assert "older than its shelf life published.mfu.x: 702 days old (2024-12-28), a calibration is good for 365" in text
+    assert "older than its shelf life" not in render_plan(PLAN)

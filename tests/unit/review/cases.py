@@ -438,6 +438,7 @@ GIVES: Final[dict[str, list[Changes]]] = {
         ("pools.gpu.price=$0/h",),
     ],
     "price-stale": [("economics.alternatives.api.date=2025-10-01",), ("economics.alternatives.api.date=2027-10-01",)],
+    "input-stale": [("workloads.finetune.train.step_time=", "workloads.finetune.train.mfu=")],
     "only-outputs-needed": [("workloads.chat.needs=outputs", "workloads.finetune.needs=outputs")],
     "api-cheaper": [(), ("workloads.chat.needs=outputs",)],
     "model-mix-unstable": [("workloads.chat.model_changes_every=7 days",)],
@@ -559,6 +560,7 @@ SPARES: Final[dict[str, list[Changes]]] = {
     "precision-unsupported": [("workloads.chat.serve.precision=bf16", "pools.gpu.shape=hgx-a100-sxm-8")],
     "checkpoint-stall": [("workloads.finetune.train.checkpoint.mode=sync", "storage.stores.object.write=10 GB/s")],
     "price-stale": [("economics.alternatives.api.date=2026-09-01",)],
+    "input-stale": [("workloads.finetune.train.mfu=45%",)],
     "term-exceeds-evidence": [("economics.term=11 months",)],
     "alternative-missing": [
         (

@@ -130,9 +130,9 @@ def test_a_network_that_takes_most_of_the_step_is_said_to() -> None:
 def test_money_is_compared_at_the_costlier_useful_share() -> None:
     changes = ("economics.utilisation=90%", "economics.shares.idle=5%")
     cheaper = next(f for f in findings("api-cheaper", *changes) if f.message.startswith("chat costs"))
-    assert "at 20% useful time, from api" in cheaper.message
+    assert "at 18% useful time, from api" in cheaper.message
     even = next(f for f in findings("break-even-above-plan", *changes) if f.message.startswith("chat: api"))
-    assert "at the 20% useful time that the declared load uses" in even.message
+    assert "at the 18% useful time that the declared load uses" in even.message
     low = [
         f.message for f in findings("break-even-above-plan", "economics.utilisation=10%") if "chat: api" in f.message
     ]
