@@ -173,6 +173,20 @@ def test_a_warm_up_changes_what_is_counted_and_nothing_that_happens(setting, war
     assert late.lines.total_gpu_ms == sum(late.lines.installed_gpu_ms.values())
 
 
+@settings(deadline=None, max_examples=30)
+@given(scenarios(), st.integers(0, 5))
+def test_cpu_that_is_never_short_changes_nothing(setting, seed):
+    def needing(kind):
+        groups = tuple(replace(g, resources=(("cpu", 1.0),)) for g in kind.demand.groups)
+        return replace(kind, demand=replace(kind.demand, groups=groups))
+
+    jobs = replace(setting.jobs, kinds=tuple(map(needing, setting.jobs.kinds)))
+    equipped = tuple(replace(n, resources=(("cpu", 1e6),)) for n in setting.nodes)
+    plain, other = simulate(setting, seed), simulate(replace(setting, jobs=jobs, nodes=equipped), seed)
+    assert other.results.equal(plain.results)
+    assert other.lines == plain.lines
+
+
 @settings(deadline=None, max_examples=15)
 @given(scenarios(), st.integers(0, 5))
 def test_the_same_seed_gives_the_same_log_byte_for_byte(setting, seed):

@@ -182,6 +182,15 @@ def test_cpu_and_memory_are_capacity_where_both_sides_are_known(tmp_path):
     assert never["never_fit"][0]["jobs"] == 3
 
 
+def test_cpu_and_memory_that_are_never_short_change_nothing(tmp_path):
+    """The jobs of the example ask for 12 cores and 200 GiB for a GPU; a DGX H100 has 14 and 256."""
+    asked = ("simulate", CLUSTER, "--trace", SACCT, *QUICK, "--days", "3", "--set", "pools.gpu.shape=dgx-h100")
+    found = values(*asked, "--events", tmp_path / "with")
+    values(*asked, "--events", tmp_path / "without", "--gpus-only")
+    assert (tmp_path / "with").read_bytes() == (tmp_path / "without").read_bytes()
+    assert not any("not modelled" in remark for remark in found["remarks"])
+
+
 def test_mig_slices_are_capacity_of_their_own_flavor(tmp_path):
     (tmp_path / "mig.yaml").write_text(TWO.replace("shape: hgx-b200-sxm-8", "shape: hgx-h100-sxm-8, sharing: mig"))
     trace = trace_in(tmp_path, *((0, 0, 3600) for n in range(8)), (23, 23, 3600), extra=":1g.10gb")
