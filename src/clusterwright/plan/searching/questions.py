@@ -9,7 +9,8 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.model.hardware import Gpu
 from clusterwright.physics.training.recipes import Recipe
 
-#: cost: money per unit of work. latency: time per token. throughput: work per GPU. domain: fewest GPUs that fail together.
+#: cost: money per unit of work. latency: time per token. throughput: work per GPU. domain: fewest GPUs that fail
+#: together.
 Goal = Literal["cost", "latency", "throughput", "domain"]
 
 
