@@ -118,10 +118,32 @@ class Ledger:
         if at_ms != side.at_ms:
             self._go_on(account.flavor, side, at_ms)
         side.held -= record.gpus
-        try:
-            sums = self._sums[account]
-        except KeyError:
+        self.divide(self.sums_of(account), record)
+
+    def count(self, at_ms: int, flavor: str, more_held: int, free: int, blocker: str = "") -> None:
+        """All that changed at one instant: GPUs that attempts hold more, and what is `free` now, as the calls above."""
+        side = self._flavors[flavor]
+        if at_ms != side.at_ms:
+            self._go_on(flavor, side, at_ms)
+        if blocker != side.blocker:
+            _settle_free(side)
+            side.blocker = blocker
+        side.held += more_held
+        side.free = free
+
+    def sums_of(self, account: Account) -> list[int]:
+        """What an account was charged so far, by `ENTRIES`; the list itself, for who adds to it in place."""
+        sums = self._sums.get(account)
+        if sums is None:
             sums = self._sums[account] = [0] * len(ENTRIES)
+        return sums
+
+    def divide(self, sums: list[int], record: AttemptRecord) -> None:
+        """Divide an attempt that ended into lines; `count` is told apart that it gave its GPUs back.
+
+        Raises:
+            ValueError: when its facts contradict each other.
+        """
         if record.admitted_s >= self._since_s and record.ended_s <= self._until_s:
             charge_attempt(sums, record)
         else:

@@ -108,6 +108,13 @@ def charge_attempt(sums: list[int], record: AttemptRecord) -> None:
     sums[_HELD_IDLE] += gpus * (ended - stopped)
 
 
+def charge_finished(sums: list[int], gpus: int, starting_ms: int, work_ms: int, stalled_ms: int) -> None:
+    """Add an attempt that did all of its work and ended then, what `charge_attempt` adds for it, without a record."""
+    sums[_STARTING] += gpus * starting_ms
+    sums[_PRODUCTIVE] += gpus * work_ms
+    sums[_CHECKPOINT] += gpus * stalled_ms
+
+
 def charge_part(sums: list[int], record: AttemptRecord, since_ms: int, until_ms: int) -> None:
     """Add what of an attempt is within an interval; adjoining intervals add up to what `charge_attempt` adds.
 

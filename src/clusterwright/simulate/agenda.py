@@ -32,7 +32,7 @@ class Agenda:
         self.entries: list[tuple[int, int, int, Call, Any]] = []
         self._count = 0
 
-    def enter(self, at_ms: int, order: Order, call: Call, what: Any) -> int:
+    def enter(self, at_ms: int, order: int, call: Call, what: Any) -> int:
         """Have something called at an instant; returns its number."""
         self._count += 1
         heapq.heappush(self.entries, (at_ms, order, self._count, call, what))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from clusterwright.ledger.accounting import Ledger
 from clusterwright.ledger.lines import Entry, Line
+from clusterwright.queueing.clusters import Floor
 from clusterwright.queueing.limits import gpus_allowed
 from clusterwright.queueing.requests import Demand, Placement, Request
 from clusterwright.queueing.state import State
@@ -19,13 +20,23 @@ from clusterwright.simulate.scenarios import Scenario
 _EXCLUSIVE = Entry(Line.RESERVED, "domain of one job")
 
 
+class _Side:
+    """What is told of one flavor: GPUs that attempts hold more since the last count, and what was said then."""
+
+    __slots__ = ("blocker", "flavor", "floor", "free", "more", "places")
+
+    def __init__(self, flavor: str, floor: Floor, places: list[int]) -> None:
+        self.flavor, self.floor, self.places = flavor, floor, places
+        self.more, self.free, self.blocker = 0, -1, ""
+
+
 class Books:
     """The nodes as the ledger sees them. Indexes are places in the scenario's nodes.
 
     Attributes:
         out: why nobody may use a node, None while the queue may.
         absent: nodes that are not there yet.
-        on: by node, the jobs that hold GPUs of it, in the order in which they started.
+        on: by node, the GPUs that each job holds of it, in the order in which they started.
     """
 
     def __init__(self, scenario: Scenario, state: State, ledger: Ledger) -> None:
@@ -35,11 +46,11 @@ class Books:
         self.names = [n.name for n in nodes]
         self.flavors = [n.flavor for n in nodes]
         self.gpus = [n.gpus for n in nodes]
-        self.held = [0] * len(nodes)
         self.out: list[Entry | None] = [None] * len(nodes)
-        self.on: list[dict[int, None]] = [{} for _ in nodes]
+        self.on: list[dict[int, int]] = [{} for _ in nodes]
         at = {n.name: i for i, n in enumerate(nodes)}
-        self.places = {f: [at[name] for name in floor.names] for f, floor in state.cluster.floors.items()}
+        self._sides = {f: _Side(f, floor, [at[n] for n in floor.names]) for f, floor in state.cluster.floors.items()}
+        self.places = {f: side.places for f, side in self._sides.items()}
         self.spots = [state.cluster.floors[n.flavor].index[n.name] for n in nodes]
         self.absent = {n for d in scenario.deliveries for n in d.nodes}
         self._installed = dict.fromkeys(state.cluster.flavors, 0)
@@ -54,58 +65,70 @@ class Books:
         for flavor, gpus in self._installed.items():
             self.ledger.install(at_s, flavor, gpus)
 
-    def shares(self, placement: Placement, demand: Demand) -> dict[int, int]:
-        """GPUs of each node that a placement holds; of an exclusive domain all that are not out of use."""
-        places = self.places[placement.flavor]
-        if placement.domain is None and len(placement.runs) == 1:
-            return {places[placement.runs[0][1]]: placement.gpus}
-        effect = self._state.cluster.floors[placement.flavor].effect(placement, demand)
-        there = [(places[n], gpus) for n, gpus in effect.gpus.items()]
-        return {n: gpus for n, gpus in there if self.out[n] is None and n not in self.absent}
+    def take(self, job: int, placement: Placement, demand: Demand) -> dict[int, int]:
+        """An attempt holds a placement from now on; returns its GPUs by node, nothing where nodes never change.
 
-    def take(self, at_s: float, job: int, flavor: str, shares: Mapping[int, int]) -> None:
-        """An attempt holds GPUs from now on."""
+        Of an exclusive domain it holds all GPUs that are not out of use.
+        """
+        side = self._sides[placement.flavor]
+        if placement.domain is None:
+            side.more += placement.gpus
+            if self.quiet:
+                return {}
+            if len(placement.runs) == 1:
+                node = side.places[placement.runs[0][1]]
+                self.on[node][job] = placement.gpus
+                return {node: placement.gpus}
+        places, out, absent = side.places, self.out, self.absent
+        taken = side.floor.effect(placement, demand).gpus
+        shares = {places[n]: g for n, g in taken.items() if out[places[n]] is None and places[n] not in absent}
         for node, gpus in shares.items():
-            self.held[node] += gpus
-            self.on[node][job] = None
-        self.ledger.admit(at_s, flavor, sum(shares.values()))
+            self.on[node][job] = gpus
+        if placement.domain is not None:
+            side.more += sum(shares.values())
+        return shares
 
-    def give(self, at_s: float, job: int, flavor: str, shares: Mapping[int, int]) -> None:
-        """An attempt gave its GPUs back; the ledger is told of the attempt itself by charging it."""
-        for node, gpus in shares.items():
-            self.held[node] -= gpus
+    def give(self, at_ms: int, job: int, flavor: str, gpus: int, shares: Mapping[int, int]) -> None:
+        """An attempt gave all its GPUs back."""
+        self._sides[flavor].more -= gpus
+        for node, part in shares.items():
             del self.on[node][job]
             entry = self.out[node]
             if entry is not None:
-                self.ledger.put_out(at_s, flavor, entry.line, gpus, entry.why)
+                self.ledger.put_out(at_ms / 1000, flavor, entry.line, part, entry.why)
         if self._exclusive:
-            self._open(at_s)
+            self._open(at_ms / 1000)
 
     def set_out(self, at_s: float, node: int, entry: Entry | None) -> None:
         """Nobody may use a node, for this reason; None lets the queue use it again."""
         flavor = self.flavors[node]
-        if entry is None and self._state.cluster.floors[flavor].closed[self.spots[node]] and not self.held[node]:
+        if entry is None and self._state.cluster.floors[flavor].closed[self.spots[node]] and not self.on[node]:
             entry = _EXCLUSIVE
             self._exclusive.add(node)
         old = self.out[node]
         if old == entry:
             return
-        unheld = self.gpus[node] - self.held[node]
+        unheld = self.gpus[node] - sum(self.on[node].values())
         if old is not None:
             self.ledger.put_out(at_s, flavor, old.line, -unheld, old.why)
         if entry is not None:
             self.ledger.put_out(at_s, flavor, entry.line, unheld, entry.why)
         self.out[node] = entry
 
-    def count_free(self, at_s: float) -> None:
-        """Tell the ledger what is free now, and why the first who waits does not get it."""
+    def count(self, at_ms: int) -> None:
+        """Tell the ledger what is held and free now, and why the first who waits does not get what is free."""
         state = self._state
-        for flavor, floor in state.cluster.floors.items():
-            free = floor.free_gpus
-            if state.claims:
-                free += sum(sum(c.kept.values()) for c in state.claims.values() if c.placement.flavor == flavor)
-            blocker = _blocker(state, flavor, free) if free and state.waiting else ""
-            self.ledger.free(at_s, flavor, free, blocker)
+        for side in self._sides.values():
+            free, blocker = side.floor.free_gpus, ""
+            if state.waiting:
+                if state.claims:
+                    kept = [c.kept for c in state.claims.values() if c.placement.flavor == side.flavor]
+                    free += sum(sum(some.values()) for some in kept)
+                if free:
+                    blocker = _blocker(state, side.flavor, free)
+            if side.more or free != side.free or blocker != side.blocker:
+                self.ledger.count(at_ms, side.flavor, side.more, free, blocker)
+                side.more, side.free, side.blocker = 0, free, blocker
 
     def _open(self, at_s: float) -> None:
         for node in sorted(self._exclusive):

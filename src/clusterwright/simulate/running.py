@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
 from clusterwright.ledger.attempts import AttemptRecord, Ending
-from clusterwright.ledger.lines import Account
 from clusterwright.model.jobs import Cause
 from clusterwright.queueing.requests import Placement, Request
 from clusterwright.simulate.attempts import Attempt, Spent, spend
@@ -29,31 +29,58 @@ class Stop(Enum):
 
 
 @dataclass(slots=True)
+class Terms:
+    """What the attempts of one kind have in common, worked out once.
+
+    Args:
+        full_gpus: that its jobs ask for; with fewer their work takes longer, in proportion.
+        every_ms: work between two checkpoints that stall it, 0 for none.
+        paces: flavor → speed in millionths, where it is not 1.
+        sums: flavor → what its account was charged.
+    """
+
+    kind: Kind
+    full_gpus: int
+    every_ms: int
+    stall_ms: int
+    paces: Mapping[str, int]
+    sums: dict[str, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kind: Kind, paces: Mapping[str, int]) -> Terms:
+        """Of a kind, with its speeds."""
+        checkpoints = kind.checkpoints
+        return cls(kind, kind.demand.most_gpus, checkpoints.every_ms or 0, checkpoints.stall_ms, paces)
+
+
+@dataclass(slots=True)
 class Run:
     """A running attempt.
 
     Args:
         number: of the job.
-        full_gpus: that the job asks for; with fewer its work takes longer, in proportion.
-        shares: GPUs by node.
+        sums: of its account in the ledger.
+        work_ms: left to do when it began, on the GPUs that it has. An attempt that fails has 1 ms more than it does.
+        starting_ms: until work begins.
+        shares: GPUs by node, empty where nodes never change.
+        resumed: whether it went on from work that was saved.
         due: number of the agenda's entry that ends it.
         stopped_ms: when its work stopped, while it still holds its GPUs; None while it works.
         wrong_ms: since when its work is wrong.
         spent: where its time goes, when it leaves in order.
-        resumed: whether it went on from work that was saved.
     """
 
     number: int
-    kind: Kind
+    terms: Terms
     fate: int
     request: Request
     placement: Placement
     borrowed: bool
-    account: Account
+    sums: list[int]
     admitted_ms: int
     gpus: int
-    full_gpus: int
-    attempt: Attempt
+    work_ms: int
+    starting_ms: int
     shares: dict[int, int]
     resumed: bool
     stop: Stop = Stop.DONE
@@ -63,14 +90,23 @@ class Run:
     spent: Spent | None = None
 
     @property
-    def fails(self) -> bool:
-        """Whether it ends by itself before its work is complete."""
-        return self.fate != Fate.SUCCEED
+    def kind(self) -> Kind:
+        """Of its job."""
+        return self.terms.kind
+
+    @property
+    def attempt(self) -> Attempt:
+        """What it sets out to do."""
+        return Attempt(self.work_ms, self.terms.kind.checkpoints, self.starting_ms)
 
     @property
     def natural_end_ms(self) -> int:
-        """When it ends by itself. An attempt that fails has 1 ms more to do than it does."""
-        return self.admitted_ms + self.attempt.length_ms - self.fails
+        """When it ends by itself: after its start, its work, and the stalls in between."""
+        work, terms = self.work_ms, self.terms
+        end_ms = self.admitted_ms + self.starting_ms + work
+        if terms.every_ms:
+            end_ms += (work - 1) // terms.every_ms * terms.stall_ms
+        return end_ms - 1 if self.fate else end_ms
 
     def account_for(self, now_ms: int) -> Spent:
         """Where its time went, when it gives its GPUs back now."""
@@ -80,20 +116,8 @@ class Run:
         wrong_ms = None if self.wrong_ms is None else self.wrong_ms - self.admitted_ms
         return spend(self.attempt, stopped_ms - self.admitted_ms, now_ms - stopped_ms, wrong_ms)
 
-    def account_at_end(self, now_ms: int) -> Spent:
-        """The same when it gives them back because its end is reached."""
-        if self.stop is Stop.DONE and self.wrong_ms is None and not self.fate:
-            attempt = self.attempt
-            stalled_ms = now_ms - self.admitted_ms - attempt.starting_ms - attempt.work_ms
-            return Spent(attempt.starting_ms, attempt.work_ms, stalled_ms, finished=True)
-        return self.account_for(now_ms)
-
     def record(self, spent: Spent, ending: Ending, cause: Cause) -> AttemptRecord:
         """What the ledger wants to know."""
-        if spent.finished and not spent.held_ms:
-            admitted_s, now_s = self.admitted_ms / 1000, (self.admitted_ms + spent.total_ms) / 1000
-            started_s, stalled_s = (self.admitted_ms + spent.starting_ms) / 1000, spent.stalled_ms / 1000
-            return AttemptRecord(self.gpus, admitted_s, now_s, ending, started_s, now_s, None, stalled_s)
         return record_spent(self.attempt, spent, self.gpus, self.admitted_ms / 1000, ending, cause, self.resumed)
 
 

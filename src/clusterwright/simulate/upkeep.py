@@ -12,20 +12,18 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from clusterwright.ledger.lines import Entry, Line, to_ms
-from clusterwright.model.jobs import JobId
-from clusterwright.queueing.state import State
 from clusterwright.queueing.windows import Window
-from clusterwright.simulate.agenda import Agenda, Order
-from clusterwright.simulate.books import Books
+from clusterwright.simulate.agenda import Order
 from clusterwright.simulate.expansions import Arrival, draw_arrivals
 from clusterwright.simulate.failing import Cause, Effect, Failing, Failure
 from clusterwright.simulate.happenings import Event, Happening
 from clusterwright.simulate.maintaining import Window as Work
 from clusterwright.simulate.maintaining import plan_windows
 from clusterwright.simulate.repairs import Course, Crew, Histories, draw_course, return_s
-from clusterwright.simulate.scenarios import Scenario, Strike
+from clusterwright.simulate.scenarios import Strike
 from clusterwright.simulate.spares import Spares
 from clusterwright.simulate.streams import Streams
+from clusterwright.simulate.world import World
 
 _SPARE: Final = Entry(Line.RESERVED, "spare")
 _MAINTENANCE: Final = Entry(Line.DRAINED, "maintenance")
@@ -42,9 +40,6 @@ class Struck(Protocol):
 
     def push_out(self, job: int, at_ms: int, why: str) -> None:
         """A job has to leave its nodes, with its grace."""
-
-    def tell(self, event: Event) -> None:
-        """Write into the log."""
 
 
 @dataclass(slots=True)
@@ -67,14 +62,14 @@ class Upkeep:
     """The nodes of a simulation. Its calls never decide where a job runs.
 
     Attributes:
-        rotten: nodes that compute wrong results, and nobody knows.
+        draining: nodes on which work begins once no job uses them any more.
         failures: that struck something.
     """
 
-    def __init__(
-        self, scenario: Scenario, state: State, books: Books, agenda: Agenda, jobs: Struck, streams: Streams
-    ) -> None:
-        self._scenario, self._state, self._books, self._agenda, self._jobs = scenario, state, books, agenda, jobs
+    def __init__(self, world: World, jobs: Struck, streams: Streams) -> None:
+        scenario, state, books = world.scenario, world.state, world.books
+        self._world, self._scenario, self._state, self._books = world, scenario, state, books
+        self._agenda, self._jobs, self._rotten = world.agenda, jobs, world.rotten
         self._faults = scenario.faults
         self._arrivals = draw_arrivals(scenario.deliveries, streams)
         self._failing = Failing(
@@ -93,10 +88,10 @@ class Upkeep:
         )
         self._outage: list[_Outage | None] = [None] * len(scenario.nodes)
         self._reason: list[Entry | None] = [None] * len(scenario.nodes)
-        self._draining: set[int] = set()
+        self.draining: set[int] = set()
         self._taken_over: set[int] = set()
         self._maintained: set[int] = set()
-        self.rotten: set[int] = set()
+        self._due_s = self._due_ms = math.inf
         self.failures = 0
 
     def begin(self) -> None:
@@ -129,7 +124,9 @@ class Upkeep:
     def next_ms(self) -> float:
         """When the next failure is due; infinite for never."""
         due_s = self._failing.next_s
-        return math.inf if math.isinf(due_s) else math.ceil(due_s * 1000)
+        if due_s != self._due_s:
+            self._due_s, self._due_ms = due_s, math.inf if math.isinf(due_s) else math.ceil(due_s * 1000)
+        return self._due_ms
 
     def fail_until(self, now_ms: int) -> bool:
         """Let everything fail that is due; whether there was anything."""
@@ -161,7 +158,7 @@ class Upkeep:
             for node in failure.nodes:
                 self._strike_one(node, now_ms, noticed_ms, cause.name)
             return
-        nodes = tuple(n for n in failure.nodes if n not in self._draining or cause.effect is Effect.NODE)
+        nodes = tuple(n for n in failure.nodes if n not in self.draining or cause.effect is Effect.NODE)
         outage = _Outage(cause, nodes, course, {}, set())
         self._agenda.enter(noticed_ms, Order.ATTEMPT, self._notice, outage)
         for node in nodes:
@@ -173,7 +170,7 @@ class Upkeep:
                 for job in list(self._books.on[node]):
                     self._jobs.strike(job, now_ms, noticed_ms, node_lost=True, why=cause.name)
             elif cause.effect is Effect.SILENT:
-                self.rotten.add(node)
+                self._rotten.add(node)
                 for job in self._books.on[node]:
                     self._jobs.spoil(job, now_ms)
 
@@ -182,7 +179,7 @@ class Upkeep:
         old, self._outage[node] = self._outage[node], outage
         if old is not None and node in old.awaited:
             old.awaited.discard(node)
-            self._draining.discard(node)
+            self.draining.discard(node)
             if not old.awaited:
                 self._care(now_ms, old)
 
@@ -190,15 +187,11 @@ class Upkeep:
         """End one job of a node: each with the chance of its GPUs, none with that of the free ones."""
         books = self._books
         mark = float(self._chance.random()) * max(books.gpus[node], 1)
-        for job in list(books.on[node]):
-            mark -= self._gpus_on(job, node)
+        for job, gpus in list(books.on[node].items()):
+            mark -= gpus
             if mark < 0:
                 self._jobs.strike(job, now_ms, noticed_ms, node_lost=False, why=why)
                 return
-
-    def _gpus_on(self, job: int, node: int) -> int:
-        holding = self._state.running[JobId(str(job))]
-        return self._books.shares(holding.placement, holding.request.demand).get(node, 0)
 
     def _notice(self, now_ms: int, _: int, outage: _Outage) -> None:
         """A failure is detected."""
@@ -206,7 +199,7 @@ class Upkeep:
         if outage.cause.effect is Effect.DRAIN:
             for node in mine:
                 self._down(node, now_ms, Entry(Line.DRAINED, outage.cause.name), running=True)
-                self._draining.add(node)
+                self.draining.add(node)
                 outage.awaited.add(node)
             care = self._faults.care_of.get(outage.cause.name, self._faults.care)
             if not math.isinf(care.drain_at_most_s):
@@ -225,12 +218,12 @@ class Upkeep:
 
     def look_at_drains(self, now_ms: int) -> None:
         """Begin work on drained nodes that no job uses any more."""
-        if not self._draining:
+        if not self.draining:
             return
-        for node in sorted(self._draining):
+        for node in sorted(self.draining):
             outage = self._outage[node]
             if not self._books.on[node] and outage is not None:
-                self._draining.discard(node)
+                self.draining.discard(node)
                 outage.awaited.discard(node)
                 self._failing.stop(node, now_ms / 1000)
                 if not outage.awaited:
@@ -239,7 +232,7 @@ class Upkeep:
     def _drain_out(self, now_ms: int, _: int, outage: _Outage) -> None:
         """A drain has taken too long: the jobs have to leave."""
         for node in outage.nodes:
-            if self._outage[node] is outage and node in self._draining:
+            if self._outage[node] is outage and node in self.draining:
                 for job in list(self._books.on[node]):
                     self._jobs.push_out(job, now_ms, f"drain of {self._books.names[node]}")
 
@@ -273,7 +266,7 @@ class Upkeep:
         """Nothing starts on a node any more; unless it is running, it neither fails nor ages."""
         if not running:
             self._failing.stop(node, now_ms / 1000)
-        self.rotten.discard(node)
+        self._rotten.discard(node)
         self._rest_spare(node)
         self._state.set_usable(self._books.names[node], usable=False)
         self._reason[node] = entry
@@ -284,7 +277,7 @@ class Upkeep:
     def _up(self, node: int, now_ms: int, *, new: bool) -> None:
         """A node is fit again: for the queue, or as a spare if a spare took its place."""
         self._outage[node] = self._reason[node] = None
-        self._draining.discard(node)
+        self.draining.discard(node)
         if new:
             self._failing.replace(node, now_ms / 1000)
         self._failing.start(node, now_ms / 1000)
@@ -374,4 +367,5 @@ class Upkeep:
         self._tell(now_ms, Happening.INSTALLED, nodes, arrival.delivery.name)
 
     def _tell(self, now_ms: int, what: Happening, nodes: tuple[int, ...], detail: str) -> None:
-        self._jobs.tell(Event(now_ms, what, -1, tuple(self._books.names[n] for n in nodes), 0, detail))
+        if self._world.observe is not None:
+            self._world.observe(Event(now_ms, what, -1, tuple(self._books.names[n] for n in nodes), 0, detail))
