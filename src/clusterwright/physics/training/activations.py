@@ -18,6 +18,7 @@ from clusterwright.model.decoders import (
     Attention,
     CompressedAttention,
     Experts,
+    Index,
     LatentAttention,
     Layer,
     Mixer,
@@ -125,7 +126,7 @@ def _attention(mixer: Attention, block: float, recipe: Recipe, dropped: tuple[st
     dense = 2 * ELEMENT + MASK if recipe.dropout else 2 * ELEMENT
     width = mixer.heads * mixer.key_dim
     return Kept(
-        copied=block,
+        copied=block + _indexed(mixer.index),
         divided=mixer.heads * (ELEMENT * (mixer.key_dim + value) + (STATISTIC if recipe.flash else 0.0)),
         per_kv_head=ELEMENT * (mixer.key_dim + mixer.value_dim),
         kv_heads=mixer.kv_heads,
@@ -139,21 +140,22 @@ def _latent(mixer: LatentAttention, block: float, dropped: tuple[str, ...]) -> K
     ranks = 2 * (mixer.q_rank or 0) + 2 * mixer.kv_rank + mixer.rope_dim
     key = mixer.nope_dim + mixer.rope_dim
     full = 0.0 if "mla_up_proj" in dropped else 2 * key + mixer.value_dim
-    index = mixer.index
-    indexed = ELEMENT * (index.heads + 1) * index.dim + STATISTIC * index.top_k if index else 0.0
     return Kept(
-        copied=block + ELEMENT * ranks + indexed,
+        copied=block + ELEMENT * ranks + _indexed(mixer.index),
         divided=mixer.heads * (ELEMENT * (full + mixer.value_dim) + STATISTIC),
         gradients=ELEMENT * mixer.heads * (2 * key + mixer.value_dim),
     )
 
 
+def _indexed(index: Index | None) -> float:
+    """Queries and key of an indexer, and the scores of what it chose."""
+    return ELEMENT * (index.heads + 1) * index.dim + STATISTIC * index.top_k if index else 0.0
+
+
 def _compressed(mixer: CompressedAttention, block: float) -> Kept:
-    index = mixer.index
-    indexed = ELEMENT * (index.heads + 1) * index.dim + STATISTIC * index.top_k if index else 0.0
     entries = mixer.head_dim * (1 + (2 / mixer.ratio if mixer.ratio else 0.0))
     return Kept(
-        copied=block + ELEMENT * entries + indexed,
+        copied=block + ELEMENT * entries + _indexed(mixer.index),
         divided=mixer.heads * (ELEMENT * 2 * mixer.head_dim + STATISTIC),
         gradients=ELEMENT * mixer.heads * mixer.head_dim * 2,
     )

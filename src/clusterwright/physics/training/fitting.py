@@ -22,7 +22,7 @@ from clusterwright.physics.training.systems import System
 #: Physical guess and width (of its logarithm) of every base constant: achieved shares of 55, 50 and 80 %, passes of a
 #: fused layer, tens of launches of 10 µs, exchange three fifths hidden.
 GUESSES: Final[dict[str, tuple[float, float]]] = {
-    "products": (1.5, 0.4), "experts": (1.8, 0.5), "attention": (1.2, 0.4), "passes": (4.0, 0.7),
+    "products": (1.5, 0.3), "experts": (1.8, 0.3), "attention": (1.2, 0.15), "scan": (1.5, 0.4), "passes": (4.0, 0.7),
     "launch_s": (3e-4, 1.0), "tensor": (0.5, 0.7), "exchange": (0.8, 0.7), "overlapped": (0.5, 0.7),
     "gradients": (0.6, 0.7),
 }  # fmt: skip
@@ -145,6 +145,7 @@ def _log_predicted(table: _Table, x: Array) -> Array:
         "expert products": value["experts"] * compute * form,
         "head": value["products"] * compute,
         "attention": value["attention"] * compute,
+        "state scan": value["scan"] * compute,
         "elementwise passes": value["passes"] * software,
         "launches": value["launch_s"] * host * software,
         "tensor exchange": value["tensor"],

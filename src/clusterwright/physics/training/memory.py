@@ -77,7 +77,7 @@ def training_memory(
     """Memory per stage of one layout.
 
     Raises:
-        ValueError: if the layers do not divide as the recipe says, or the global batch is smaller than its ranks.
+        ValueError: if the layers do not divide as the recipe says.
     """
     sizes = {name: float(getattr(layout, name)) for name in ("tp", "cp", "dp", "ep", "etp")}
     stages = tuple(
@@ -178,8 +178,9 @@ class _Job:
     def _states(self, held: list[tuple[float, Portion]], counts: np.ndarray[Any, Any], stage: int) -> Terms:
         """Weights, gradients, optimizer of a stage; experts have fewer data-parallel ranks than the rest."""
         tp, dense, experts = self.sizes["tp"], *self._parameters(held)
-        ranks = self.sizes["dp"] * self.sizes["cp"]
-        expert_copies = np.maximum(ranks * tp / self._expert_ranks(), 1.0)
+        copies, most = self.sizes["dp"] * self.sizes["cp"], self.recipe.shard_ranks or math.inf
+        ranks = np.minimum(copies, most)
+        expert_copies = np.minimum(np.maximum(copies * tp / self._expert_ranks(), 1.0), most)
         states = states_of(self.recipe)
         if self.recipe.adapter_rank is not None:
             frozen = self.constants.frozen(self.recipe.base)

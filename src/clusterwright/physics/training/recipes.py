@@ -25,6 +25,7 @@ class Recipe:
 
     Args:
         sharding: ddp; distributed (Megatron's distributed optimizer); zero1, zero2, zero3 (DeepSpeed); fsdp (FSDP2).
+        shard_ranks: data-parallel ranks that share states, None for all (hybrid sharding, optimizer instances).
         precision: of matrix products; everything but fp16 keeps bf16 weights unless `fp8_weights`.
         fp8_weights: primary weights are fp8 (Megatron `--fp8-param-gather`); else products cast and keep casts.
         sequence: tokens of one sequence; micro_batch: sequences per GPU group at once; global_batch: per step.
@@ -49,6 +50,7 @@ class Recipe:
 
     framework: Framework = "megatron"
     sharding: Sharding = "distributed"
+    shard_ranks: int | None = None
     precision: Precision = "bf16"
     fp8_weights: bool = False
     sequence: int = 4096

@@ -12,7 +12,7 @@ class System:
 
     Args:
         name: under which constants were calibrated; others take the mean of their generation.
-        bf16, fp8, fp4: peak dense FLOP/s; 0 where the GPU lacks a format.
+        bf16, fp8, fp4: peak dense FLOP/s; 0 where the GPU lacks a format; fp32: of its vector units.
         memory_bytes_s: bandwidth of the GPU's memory.
         scale_up_bytes_s: per GPU and direction inside the domain of `domain` GPUs; nic_bytes_s: out of it.
         exponentials_s: of the special function units (SMs × 16 per clock; doubled in Blackwell Ultra), the other limit
@@ -26,6 +26,7 @@ class System:
     bf16: float
     fp8: float
     fp4: float
+    fp32: float
     memory_bytes_s: float
     scale_up_bytes_s: float
     domain: int
@@ -48,11 +49,11 @@ _H: Final = 3.9e12
 _B: Final = 4.5e12
 #: Datasheet figures (as in the hardware catalogue) of systems with published training runs.
 SYSTEMS: Final[dict[str, System]] = {
-    "DGX-H100": System("DGX-H100", 989.4e12, 1978.9e12, 0.0, 3.35e12, 450e9, 8, _400G, _H),
-    "DGX-H200": System("DGX-H200", 989.4e12, 1978.9e12, 0.0, 4.8e12, 450e9, 8, _400G, _H),
-    "DGX-B200": System("DGX-B200", 2250e12, 4500e12, 9000e12, 7.7e12, 900e9, 8, _400G, _B),
-    "DGX-B300": System("DGX-B300", 2250e12, 4500e12, 13500e12, 7.7e12, 900e9, 8, 2 * _400G, 2 * _B),
-    "DGX-GB200": System("DGX-GB200", 2500e12, 5000e12, 10000e12, 8.0e12, 900e9, 72, _400G, _B, 450e9),
-    "DGX-GB300": System("DGX-GB300", 2500e12, 5000e12, 15000e12, 8.0e12, 900e9, 72, 2 * _400G, 2 * _B, 450e9),
-    "H100-500W": System("H100-500W", 989.4e12, 1978.9e12, 0.0, 2.4e12, 450e9, 8, _400G, _H),
+    "DGX-H100": System("DGX-H100", 989.4e12, 1978.9e12, 0.0, 66.9e12, 3.35e12, 450e9, 8, _400G, _H),
+    "DGX-H200": System("DGX-H200", 989.4e12, 1978.9e12, 0.0, 66.9e12, 4.8e12, 450e9, 8, _400G, _H),
+    "DGX-B200": System("DGX-B200", 2250e12, 4500e12, 9000e12, 75e12, 7.7e12, 900e9, 8, _400G, _B),
+    "DGX-B300": System("DGX-B300", 2250e12, 4500e12, 13500e12, 75e12, 7.7e12, 900e9, 8, 2 * _400G, 2 * _B),
+    "DGX-GB200": System("DGX-GB200", 2500e12, 5000e12, 10000e12, 80e12, 8.0e12, 900e9, 72, _400G, _B, 450e9),
+    "DGX-GB300": System("DGX-GB300", 2500e12, 5000e12, 15000e12, 80e12, 8.0e12, 900e9, 72, 2 * _400G, 2 * _B, 450e9),
+    "H100-500W": System("H100-500W", 989.4e12, 1978.9e12, 0.0, 66.9e12, 2.4e12, 450e9, 8, _400G, _H),
 }

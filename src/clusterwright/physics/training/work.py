@@ -103,9 +103,8 @@ def seen(sequence: float, window: float | None = None) -> float:
 def _attention(mixer: Mixer | None, sequence: int) -> float:
     """Forward multiply-adds of attention per token."""
     if isinstance(mixer, Attention):
-        value = mixer.value_dim or mixer.key_dim
-        view = seen(mixer.chunk, None) if mixer.chunk and mixer.chunk < sequence else seen(sequence, mixer.window)
-        return mixer.heads * (mixer.key_dim + value) * view
+        view, searched = _viewed(mixer, sequence)
+        return mixer.heads * (mixer.key_dim + (mixer.value_dim or mixer.key_dim)) * view + searched
     if isinstance(mixer, LatentAttention):
         key = mixer.nope_dim + mixer.rope_dim
         view, searched = _searched(mixer.index, sequence)
@@ -118,6 +117,15 @@ def _attention(mixer: Mixer | None, sequence: int) -> float:
     return 0.0
 
 
+def _viewed(mixer: Attention, sequence: int) -> tuple[float, float]:
+    """(tokens attended to, multiply-adds of the indexer)."""
+    if mixer.index is not None:
+        return _searched(mixer.index, sequence)
+    if mixer.chunk and mixer.chunk < sequence:
+        return seen(mixer.chunk), 0.0
+    return seen(sequence, mixer.window), 0.0
+
+
 def _searched(index: Index | None, entries: float) -> tuple[float, float]:
     """(entries attended to, multiply-adds of the indexer)."""
     if index is None:
@@ -128,7 +136,7 @@ def _searched(index: Index | None, entries: float) -> tuple[float, float]:
 def _scores(mixer: Mixer | None, sequence: int) -> float:
     """Scores of one token over all heads."""
     if isinstance(mixer, Attention):
-        return _attention(mixer, sequence) / (mixer.key_dim + (mixer.value_dim or mixer.key_dim))
+        return mixer.heads * _viewed(mixer, sequence)[0]
     if isinstance(mixer, LatentAttention):
         return mixer.heads * _searched(mixer.index, sequence)[0]
     if isinstance(mixer, CompressedAttention):

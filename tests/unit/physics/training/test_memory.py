@@ -120,3 +120,23 @@ def test_changes_are_ranked_by_what_fits_and_then_by_speed() -> None:
     assert [c.slowdown for c in fitting] == sorted(c.slowdown for c in fitting)
     assert {"recompute whole layers", "micro-batch 1"} <= {c.text for c in found}
     assert all(c.saves_gib > 0 for c in found)
+
+
+def test_hybrid_sharding_divides_states_among_fewer_ranks() -> None:
+    model = decoder(LLAMA)
+    few = terms(model, Layout(dp=64), Recipe(framework="torchtitan", sharding="fsdp", shard_ranks=8))
+    assert few["optimizer"] == terms(model, Layout(dp=8), Recipe(framework="torchtitan", sharding="fsdp"))["optimizer"]
+
+
+def test_an_offloaded_optimizer_is_on_the_host() -> None:
+    model = decoder(LLAMA)
+    memory = training_memory(model, Layout(dp=8), Recipe(framework="deepspeed", sharding="zero3", offload="optimizer"))
+    assert memory.host_gib * GIB == pytest.approx(16 * model.parameters / 8)
+    assert dict(memory.peak.terms)["optimizer"] == 0
+
+
+def test_an_uneven_load_of_experts_keeps_more() -> None:
+    model, layout = decoder(QWEN3_MOE), Layout(dp=64, ep=8)
+    even, uneven = (terms(model, layout, Recipe(expert_imbalance=i))["activations"] for i in (1.0, 1.5))
+    routed = 8 * 2 * (4096 + 3 * 1536)
+    assert (uneven - even) * GIB == pytest.approx(0.5 * routed * 4096 * 94)
