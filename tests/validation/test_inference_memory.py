@@ -26,8 +26,10 @@ needs_cases = pytest.mark.skipif(
 ROW = {
     "id": "a", "kind": "inference", "source": "https://github.com/vllm-project/vllm/issues/10517", "engine": "vllm",
     "version": None, "model": "a model", "gpu": "RTX 3090", "gpu_mem_total_gib": 23.58, "tp": 1, "pp": 1,
+    "ep": None, "dp": 1,
     "weight_dtype": "bf16", "kv_dtype": None, "max_model_len": 20000, "mem_fraction": 0.9, "block_size": 16,
-    "enforce_eager": None, "other": None, "outcome": "ok", "note": None, "calc": {"check_kind": "independent"},
+    "enforce_eager": None, "other": None, "outcome": "ok", "note": None,
+    "cluster": "a", "calc": {"check_kind": "independent"},
     "shape": {"layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "head_dim": 128, "intermediate": 14336,
               "vocab": 128256, "attn": "gqa", "params_b": 8.03, "tied": False},
     "measured": {"weights": 14.9888, "peak_torch": 17.06, "non_torch": 0.35, "kv_avail": 3.81, "gpu_blocks": 1952},
@@ -36,15 +38,14 @@ ROW = {
 
 @pytest.fixture(scope="module")
 def scores() -> dict[str, Scored]:
-    return {s.name.split(": ", 1)[1]: s for s in inference_memory.score(CASES)}
+    return {s.name.split(": ", 1)[1]: s for s in inference_memory.score(CASES) if isinstance(s, Scored)}
 
 
 def test_a_row_without_a_config_is_planned_from_its_shape(tmp_path: Path) -> None:
     (tmp_path / "memory.jsonl").write_text(json.dumps(ROW) + "\n")
-    scored = inference_memory.score(tmp_path)
-    assert [len(s.rows) for s in scored] == [1, 1, 0, 1]
+    *scored, found = inference_memory.score(tmp_path)
+    assert [len(s.rows) for s in scored] == [1, 1, 0, 0, 1]
     assert all(row.inside for s in scored for row in s.rows)
-    found = inference_memory.failures(tmp_path)
     assert (found.fits, found.ran, found.missed) == (1, 1, ())
 
 
@@ -76,7 +77,9 @@ def test_every_failure_of_the_set_is_listed() -> None:
 
 
 @needs_cases
-@pytest.mark.parametrize("name", ["KV bytes per token", "pool given the log's weights"])
+@pytest.mark.parametrize(
+    "name", ["KV bytes per token", "pool given the log's weights", "requests that the logged pool holds"]
+)
 def test_bars(scores: dict[str, Scored], name: str) -> None:
     found = scores[name]
     assert found.passes

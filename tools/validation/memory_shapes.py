@@ -69,7 +69,9 @@ _NOPE, _VALUE, _Q_RANK = 128, 128, 1536
 #: Gated delta net of Qwen3-Next, Qwen3.5 and later: key heads, width of a head; value heads are twice the query heads.
 _STATE_KEYS, _STATE = 16, 128
 #: Models whose context the nearest config overstates.
-_CONTEXTS: Final = (("Meta-Llama-3-8B", 8192),)
+_CONTEXTS: Final = (("Meta-Llama-3-8B", 8192), ("deepseek-coder-6.7b", 16384))
+#: Windows that shapes leave out (config.json).
+_WINDOWS: Final = (("e5-mistral-7b", 4096),)
 #: Experts per token and dense layers at the start where a shape leaves them out.
 _ACTIVE, _DENSE_LAYERS = 8, 1
 
@@ -117,7 +119,8 @@ def _stored(decoder: Decoder, name: str, weights: str) -> Decoder:
 def shape_decoder(name: str, shape: Mapping[str, Any]) -> Decoder:
     """A Decoder of plain numbers; layers differ only in what they attend to."""
     layers, hidden, vocab = shape["layers"], shape["hidden"], shape.get("vocab") or 32000
-    mixers = _mixers(shape)
+    window = next((tokens for part, tokens in _WINDOWS if part in name), None)
+    mixers = [replace(m, window=window) if window and isinstance(m, Attention) else m for m in _mixers(shape)]
     attention = _attention_parts(shape)
     feed, feed_parts = _feed(shape, sum(p.parameters for p in attention) * layers, vocab)
     norm = Part("norm", 2 * hidden, 2 * hidden, "none")

@@ -87,7 +87,7 @@ def layer_keeps(
 ) -> tuple[Kept, ...]:
     """What one layer keeps on one of `tp` attention ranks; nothing where it reads an earlier layer's cache."""
     if isinstance(mixer, Attention):
-        return (_attention(mixer, tp, kv_format),) if mixer.owns_cache else ()
+        return _attention(mixer, tp, kv_format) if mixer.owns_cache else ()
     if isinstance(mixer, LatentAttention):
         return _latent(mixer, kv_format)
     if isinstance(mixer, CompressedAttention):
@@ -101,14 +101,17 @@ def _elements(count: int, kv_format: str) -> int:
     return math.ceil(count * KV_BITS[kv_format] / 8)
 
 
-def _attention(mixer: Attention, tp: int, kv_format: str) -> Kept:
+def _attention(mixer: Attention, tp: int, kv_format: str) -> tuple[Kept, ...]:
     heads = max(1, math.ceil(mixer.kv_heads / tp))
     entry = heads * (_elements(mixer.key_dim, kv_format) + _elements(mixer.value_dim, kv_format))
     if mixer.window is not None:
-        return Kept("window", entry, mixer.window)
+        return (Kept("window", entry, mixer.window),)
     if mixer.chunk is not None:
-        return Kept("chunk", entry, mixer.chunk)
-    return Kept("full", entry)
+        return (Kept("chunk", entry, mixer.chunk),)
+    kept = Kept("full", entry)
+    if mixer.index is None or not mixer.index.owns_cache:
+        return (kept,)
+    return (kept, Kept("full", _elements(mixer.index.dim, kv_format), role="index"))
 
 
 def _latent(mixer: LatentAttention, kv_format: str) -> tuple[Kept, ...]:

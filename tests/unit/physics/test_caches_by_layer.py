@@ -107,3 +107,8 @@ def test_layers_that_do_not_divide_go_to_the_stages_before_the_last() -> None:
 def test_more_stages_than_layers_are_refused() -> None:
     with pytest.raises(ValueError, match="exceeds the 32 layers"):
         stages(llama(), 33)
+
+
+def test_attention_that_chooses_blocks_keeps_index_keys_beside_its_cache() -> None:
+    kept = layer_keeps(Attention(64, 4, 128, 128, index=Index(4, 128, 16)), 4, "bf16")
+    assert [(k.role, k.entry_bytes) for k in kept] == [("kv", 512), ("index", 256)]

@@ -43,19 +43,25 @@ class ForwardWidths:
     workspace_gib: float
 
 
-def forward_widths(decoder: Decoder, layout: Layout) -> ForwardWidths:
-    """Widths of a model on one rank."""
+def forward_widths(decoder: Decoder, layout: Layout, residuals: float = 2.0) -> ForwardWidths:
+    """Widths of a model on one rank.
+
+    Args:
+        residuals: hidden states held at once: residual and normed one, and what a runtime copies besides.
+    """
     layers = [layer for layer, _ in decoder.groups]
     mixers = max(_mixer_width(layer, layout) for layer in layers)
     dense = max((f.matrices * f.width / layout.tp for x in layers if isinstance(f := x.feed, Mlp)), default=0.0)
     routed = [_routed_widths(f, decoder.hidden, layout) for x in layers if isinstance(f := x.feed, Experts)]
     chunk, beside = max(routed, default=(0.0, 0.0))
-    return ForwardWidths(2 * decoder.hidden, max(mixers, dense), chunk, beside, _mla_workspace_gib(decoder, layout))
+    return ForwardWidths(
+        residuals * decoder.hidden, max(mixers, dense), chunk, beside, _mla_workspace_gib(decoder, layout)
+    )
 
 
-def forward_gib(decoder: Decoder, layout: Layout, batched_tokens: int) -> float:
+def forward_gib(decoder: Decoder, layout: Layout, batched_tokens: int, residuals: float = 2.0) -> float:
     """Peak of one forward pass of `batched_tokens` in 16 bit."""
-    return float(peak_gib(forward_widths(decoder, layout), batched_tokens))
+    return float(peak_gib(forward_widths(decoder, layout, residuals), batched_tokens))
 
 
 def peak_gib(widths: ForwardWidths, tokens: Any) -> Any:

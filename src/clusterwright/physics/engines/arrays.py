@@ -21,7 +21,7 @@ from clusterwright.physics.engines.advice import Case
 from clusterwright.physics.engines.blocks import Group, Pool
 from clusterwright.physics.engines.results import GIB, Gpu
 from clusterwright.physics.engines.vllm import VllmSettings, pool_of, token_bytes
-from clusterwright.physics.engines.vllm_versions import GRAPHS_INSIDE_SINCE
+from clusterwright.physics.engines.vllm_versions import GRAPHS_INSIDE_SINCE, TOKENS_BY_CONCURRENCY_SINCE
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
 
@@ -121,7 +121,9 @@ class VllmTable:
         ranks = case.layout.tp * (2 if case.layout.pp > 1 else 1)
         return {
             "weights": [weights.stage_bytes(i) / GIB for i in range(case.layout.pp)],
-            "widths": forward_widths(case.decoder, case.layout),
+            "widths": forward_widths(
+                case.decoder, case.layout, settings.constants.residuals(case.layout.tp, v0=settings.is_v0)
+            ),
             "non_torch": settings.constants.non_torch(ranks, case.gpu.vendor, settings.version, v0=settings.is_v0),
         }
 
@@ -183,8 +185,10 @@ class VllmTable:
         concurrency = blocks / needed
         if pool.uniform:
             held = blocks * pool.block_tokens * layout.dcp * layout.dp
-        else:
+        elif self._settings.version >= TOKENS_BY_CONCURRENCY_SINCE:
             held = (concurrency * length).astype(np.int64) * layout.dp
+        else:
+            held = blocks // sum(group.count for group in pool.groups) * pool.block_tokens * layout.dp
         return binding, blocks, held, concurrency * layout.dp, (binding > 0) & (needed <= blocks)
 
     def _graphs(self, layout: Layout, sequences: Ints) -> Any:

@@ -33,6 +33,7 @@ class SglangConstants:
         runtime_gib: context, NCCL and custom all-reduce before weights are loaded, by tensor ranks; medians of logs.
         graph_mib: MiB per graph and layer, before 0.5 and later; medians of logs.
         state_share: parts of the rest that states get for one part of cache (`mamba_full_memory_ratio`).
+        window_share: default of `swa_full_tokens_ratio`.
         slots_per_request: state slots that one running request takes with prefix caching.
         reserve_*: MiB of the default reserve: constant, per token of a prefill chunk, per sequence of the largest
             graph, per GPU, per sequence and data-parallel rank, speculation, least on GPUs from 60 GiB (server_args).
@@ -42,6 +43,7 @@ class SglangConstants:
     graph_mib: tuple[float, float] = (0.5, 0.25)
     state_share: float = 0.9
     slots_per_request: int = 3
+    window_share: float = 0.8
     reserve_mib: float = 512.0
     reserve_token_mib: float = 1.5
     reserve_sequence_mib: float = 2.0
@@ -62,14 +64,16 @@ class SglangSettings(Settings):
     Args:
         max_total_tokens: upper limit of the pool, None without.
         state_slots: `max_mamba_cache_size`; None: by share.
-        window_share: tokens of windowed layers per token of the others (`swa_full_tokens_ratio`); 1: as many.
+        window_share: tokens of windowed layers per token of the others (`swa_full_tokens_ratio`); None: 0.8 where
+            attention is compressed or chunked, as many elsewhere (windowed models run without a pool of their own
+            unless asked for).
         constants: measured constants and those of its source.
     """
 
     version: tuple[int, int] = (0, 5)
     max_total_tokens: int | None = None
     state_slots: int | None = None
-    window_share: float = 1.0
+    window_share: float | None = None
     constants: SglangConstants = field(default_factory=SglangConstants)
 
 
@@ -173,6 +177,9 @@ def _settings(case: Case) -> SglangSettings:
 def token_bytes(case: Case, layers: Sequence[Kept]) -> float:
     """B of one token of the pool; windowed layers count by their share of tokens."""
     share = _settings(case).window_share
+    if share is None:
+        split = any(k.ratio > 1 or k.kind == "chunk" for k in layers)
+        share = _settings(case).constants.window_share if split else 1.0
     kept = [k for k in layers if k.kind != "state" and k.role != "compressor"]
     return sum(k.entry_bytes / k.ratio * (1.0 if k.kind == "full" else share) for k in kept)
 

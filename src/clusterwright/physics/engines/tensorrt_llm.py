@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from clusterwright.model.decoders import Decoder
-from clusterwright.physics.caches_by_layer import kept_on_stages
+from clusterwright.physics.caches_by_layer import Kept, kept_on_stages
 from clusterwright.physics.engines.activations import captured_sizes, forward_gib, graphs_gib, sampler_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import trtllm_flags, trtllm_yaml
@@ -118,11 +118,10 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
     for index, kept in enumerate(kept_on_stages(case.decoder, layout, form, settings.states, drafting)):
         own = weights.stage_bytes(index) / GIB
         left = gpu.reported_gib - own - activation - runtime if free is None else free
-        per_token = sum(k.entry_bytes / k.ratio for k in kept if k.kind != "state" and k.role != "compressor")
-        state = sum(k.entry_bytes for k in kept if k.kind == "state")
+        per_token, fixed = _held(kept, length)
         blocks = int(max(0.0, left) * fraction * GIB // (per_token * block)) if per_token else 0
-        found.append((blocks, left, own, per_token, state))
-    blocks, left, own, per_token, state = min(found)
+        found.append((blocks, left, own, per_token, fixed))
+    blocks, left, own, per_token, fixed = min(found)
     tokens = blocks * block
     if settings.max_tokens is not None:
         tokens = min(tokens, settings.max_tokens // block * block)
@@ -130,7 +129,7 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
     graphs = (
         0.0 if settings.eager else graphs_gib(case.decoder, layout, captured_sizes(min(sequences, 128)), c.graph_mib)
     )
-    per_request = -(-length // block) * block + state / per_token if per_token else 1.0
+    per_request = -(-length // block) * block + fixed / per_token if per_token else 1.0
     terms = (
         ("weights", own),
         ("activations", activation if free is None else gpu.reported_gib - free - own - runtime),
@@ -153,6 +152,14 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
         flags=trtllm_flags(case, length, sequences, settings.max_num_batched_tokens or c.tokens),
         extra_config=trtllm_yaml(case, fraction, block),
     )
+
+
+def _held(kept: Sequence[Kept], length: int) -> tuple[float, int]:
+    """(B per token, B per request); windows beside compressed entries are per request, others count as whole."""
+    compressed = any(k.ratio > 1 for k in kept)
+    once = [k for k in kept if k.kind == "state" or (compressed and k.kind == "window")]
+    per_token = sum(k.entry_bytes / k.ratio for k in kept if k not in once)
+    return per_token, sum(k.bytes_of(length) for k in once)
 
 
 def _reasons(left: float, tokens: int, wanted: int | None) -> tuple[str, ...]:

@@ -104,13 +104,18 @@ def step_of(case: Case) -> Step:
 
 
 def pool_of(case: Case) -> Pool:
-    """How the model's layers, with those that draft, share vLLM's pool."""
+    """How the model's layers, with those that draft, share vLLM's pool.
+
+    Before groups of windowed layers, V1 gave blocks back only where every layer has a window.
+    """
     settings = _settings(case)
+    kept = _kept(case)
+    alike = not settings.is_v0 and all(k.kind == "window" for _, k in kept)
     return share_blocks(
-        _kept(case),
+        kept,
         case.layout.pp,
         block_tokens=settings.block_tokens or 16,
-        window_aware=_window_aware(settings),
+        window_aware=alike or _window_aware(settings),
         state_blocks=(2 if _keeps_prefixes(settings) else 1) + settings.speculative_tokens,
         limit=1.25 if settings.version < (0, 12) else 1.5,
         packed=settings.version >= versions.PACKED_SINCE,
@@ -191,7 +196,9 @@ def _plan(case: Case, measured: Measured) -> EngineMemory:
         memory_share=share,
         kv_pool_gib=pools[binding],
         kv_bytes_per_token=token_bytes(case),
-        kv_tokens=_tokens(pool, blocks, concurrency, step.length, case.layout),
+        kv_tokens=printed_tokens(pool, settings, blocks, concurrency, step.length)
+        * (case.layout.dcp if pool.uniform else 1)
+        * case.layout.dp,
         max_concurrency=concurrency * case.layout.dp,
         max_context=longest,
         why=why,
@@ -244,7 +251,8 @@ def _stages(case: Case, step: Step, measured: Measured) -> list[_Stage]:
 def activation_gib(case: Case, step: Step, *, samples: bool = True) -> float:
     """Peak of the profiling run: the largest of forward pass, sampler and the tower's forward pass."""
     settings = _settings(case)
-    peaks = [forward_gib(case.decoder, case.layout, step.tokens)]
+    residuals = settings.constants.residuals(case.layout.tp, v0=settings.is_v0)
+    peaks = [forward_gib(case.decoder, case.layout, step.tokens, residuals)]
     if samples:
         copies = settings.constants.copies(settings.version)
         hidden = 2 * step.tokens * case.decoder.hidden / GIB
@@ -259,11 +267,16 @@ def _binding(pools: Sequence[float], pool: Pool) -> int:
     return min(range(len(pools)), key=lambda i: pools[i] / pool.block_bytes[i] if pool.block_bytes[i] else math.inf)
 
 
-def _tokens(pool: Pool, blocks: int, concurrency: float, length: int, layout: Layout) -> int:
-    """Tokens as vLLM prints them: blocks × block size, or concurrency × length where groups differ."""
+def printed_tokens(pool: Pool, settings: VllmSettings, blocks: int, concurrency: float, length: int) -> int:
+    """Tokens of one rank's pool as vLLM prints them, decode context parallelism left out.
+
+    Blocks × block size; where layers differ that over the number of groups, in later releases concurrency × length.
+    """
     if pool.uniform:
-        return blocks * pool.block_tokens * layout.dcp * layout.dp
-    return int(concurrency * length) * layout.dp
+        return blocks * pool.block_tokens
+    if settings.version >= versions.TOKENS_BY_CONCURRENCY_SINCE:
+        return int(concurrency * length)
+    return blocks // sum(group.count for group in pool.groups) * pool.block_tokens
 
 
 def _reasons(

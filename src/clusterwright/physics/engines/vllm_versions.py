@@ -23,6 +23,8 @@ FREE_CHECKED_SINCE: Final[Version] = (0, 9)
 WINDOWS_SINCE: Final[Version] = (0, 10)
 #: First release that keeps prefix-cache checkpoints of states by default (mamba_cache_mode "align").
 STATE_PREFIXES_SINCE: Final[Version] = (0, 18)
+#: First release that prints concurrency × length as the pool's tokens where layers differ; before, blocks over groups.
+TOKENS_BY_CONCURRENCY_SINCE: Final[Version] = (0, 18)
 #: First release whose budget holds an estimate of the graphs.
 GRAPHS_INSIDE_SINCE: Final[Version] = (0, 21)
 #: First release with a default share of 0.92.
@@ -42,6 +44,8 @@ class VllmConstants:
         non_torch_context_gib: CUDA context, counted as used by V1 before 0.9.
         non_torch_rocm_gib: the same as non_torch_gib on ROCm, any width.
         graph_mib: MiB per captured graph and layer: V0, V1 before 0.11, later.
+        residuals_v0: hidden states that V0 holds at once on one rank, and on several (copies of all-reduce): slopes of
+            the peak over prompt length in vllm-project/vllm#10517.
         encoder_gib: forward peak of a vision tower over the largest image.
         context_gib: of a GPU's total that is never free, plus that share of it.
         spare_gib: to stay free beside graphs.
@@ -53,6 +57,7 @@ class VllmConstants:
     non_torch_context_gib: float = 0.55
     non_torch_rocm_gib: float = 0.4
     graph_mib: tuple[float, float, float] = (0.05, 0.45, 0.25)
+    residuals_v0: tuple[float, float] = (2.6, 5.4)
     encoder_gib: float = 1.2
     context_gib: float = 0.3
     context_share: float = 0.002
@@ -62,6 +67,10 @@ class VllmConstants:
         """Copies of the logits at the sampler's peak."""
         sorting, triton, in_place = self.sampler_copies
         return sorting if version < (0, 17) else triton if version < (0, 22) else in_place
+
+    def residuals(self, ranks: int, *, v0: bool) -> float:
+        """Hidden states held at once in a forward pass; compiled graphs of V1 reuse them."""
+        return self.residuals_v0[ranks > 1] if v0 else 2.0
 
     def graph(self, version: Version, *, v0: bool) -> float:
         """MiB per graph and layer."""

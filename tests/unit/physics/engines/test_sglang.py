@@ -1,11 +1,12 @@
 """SGLang's budget against logs, its defaults and its command line."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from builders.decoders import deepseek_v3, llama, llama_70b
-from clusterwright.model.decoders import Attention, Decoder, Layer, Mlp, StateMixer
+from clusterwright.model.decoders import Attention, CompressedAttention, Decoder, Index, Layer, Mlp, StateMixer
 from clusterwright.physics.engines.advice import Case
 from clusterwright.physics.engines.results import Gpu
 from clusterwright.physics.engines.sglang import (
@@ -122,3 +123,11 @@ def test_command_line_realises_the_plan() -> None:
         "python -m sglang.launch_server --model-path m --tp-size 2 --context-length 8192 --mem-fraction-static 0.85 "
         "--chunked-prefill-size 8192 --kv-cache-dtype fp8_e4m3 --page-size 64"
     )
+
+
+def test_windows_beside_compressed_entries_take_a_share_of_tokens() -> None:
+    mixer = CompressedAttention(64, 512, 64, 4, 128, Index(64, 128, 512))
+    base = llama()
+    decoder = replace(base, layers=tuple(replace(x, mixer=mixer) for x in base.layers))
+    plan = plan_memory(decoder, Layout(), H200)
+    assert plan.kv_bytes_per_token == pytest.approx(32 * ((584 + 132) / 4 + 0.8 * 584))

@@ -1,16 +1,18 @@
 """TensorRT-LLM's budget against its documentation and logs."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from builders.decoders import deepseek_v3, llama
+from clusterwright.model.decoders import CompressedAttention, Decoder, Index
 from clusterwright.physics.engines.results import Gpu
 from clusterwright.physics.engines.tensorrt_llm import TrtllmSettings, plan_memory
 from clusterwright.physics.layouts import Layout
 
 
-def llama2_7b():
+def llama2_7b() -> Decoder:
     return llama(hidden_size=4096, num_key_value_heads=32, intermediate_size=11008, vocab_size=32000)
 
 
@@ -50,3 +52,12 @@ def test_command_line_and_yaml_realise_the_plan() -> None:
         "kv_cache_config:\n  free_gpu_memory_fraction: 0.9\n  tokens_per_block: 32\n  dtype: fp8\n"
         "enable_attention_dp: true\nspeculative_config:\n  decoding_type: MTP\n  num_nextn_predict_layers: 3\n"
     )
+
+
+def test_windows_beside_compressed_entries_are_per_request() -> None:
+    mixer = CompressedAttention(64, 512, 64, 4, 128, Index(64, 128, 512))
+    base = llama()
+    decoder = replace(base, layers=tuple(replace(x, mixer=mixer) for x in base.layers))
+    plan = plan_memory(decoder, Layout(), Gpu("H200", 139.81), TrtllmSettings(max_model_len=4096, max_num_seqs=4096))
+    assert plan.kv_bytes_per_token == 32 * (584 + 132) / 4
+    assert plan.max_concurrency < plan.kv_tokens / 4096
