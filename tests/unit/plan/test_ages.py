@@ -4,12 +4,10 @@ import datetime
 
 import pytest
 
-from builders.plans import planned
+from builders.plans import CATALOGUE, planned
 from clusterwright.catalogue.shelf_lives import SHELF_LIVES
-from clusterwright.files.catalogue import load_catalogue
 from clusterwright.plan.ages import aged_inputs
 
-CATALOGUE = load_catalogue()
 TODAY = datetime.date(2026, 11, 30)
 
 
@@ -43,7 +41,10 @@ def test_a_rent_is_good_for_a_quarter_and_only_where_the_catalogue_prices_the_po
     assert rents("pools.gpu.price=", today=rent.dated + datetime.timedelta(days=90)) == []
 
 
-@pytest.mark.parametrize(("kind", "days"), [("rental price", 90), ("API price", 90), ("purchase price", 365), ("calibration", 365), ("datasheet", None)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "days"),
+    [("rental price", 90), ("API price", 90), ("purchase price", 365), ("calibration", 365), ("datasheet", None)],
+)
 def test_shelf_lives(kind, days):
     assert SHELF_LIVES[kind].days == days
     assert len(SHELF_LIVES[kind].reason) > 20
