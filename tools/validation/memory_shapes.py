@@ -68,8 +68,8 @@ _FORMATS: Final = (
 _NOPE, _VALUE, _Q_RANK = 128, 128, 1536
 #: Gated delta net of Qwen3-Next, Qwen3.5 and later: key heads, width of a head; value heads are twice the query heads.
 _STATE_KEYS, _STATE = 16, 128
-#: Models whose context the nearest config overstates.
-_CONTEXTS: Final = (("Meta-Llama-3-8B", 8192), ("deepseek-coder-6.7b", 16384))
+#: Contexts that differ from the nearest config or shape: 8,192; 16,384 with linear rope scaling by 4.
+_CONTEXTS: Final = (("Meta-Llama-3-8B", 8192), ("deepseek-coder-6.7b", 4 * 16384))
 #: Windows that shapes leave out (config.json).
 _WINDOWS: Final = (("e5-mistral-7b", 4096),)
 #: Experts per token and dense layers at the start where a shape leaves them out.
