@@ -46,6 +46,19 @@ def test_runs_that_ran_are_predicted_to_fit_and_failures_are_listed():
     assert found.fits >= 0.95 * found.ran
 
 
+def test_published_runs_fit_at_least_when_they_recompute():
+    found = memory_set.recipes(CASES)
+    assert found.ran >= 250
+    assert found.fits >= 0.95 * found.ran
+
+
+def test_throughput_on_a_system_never_seen_stays_near_the_bars():
+    scored = speed_set.score_systems(CASES)
+    known = tuple(row for row in scored.rows if row.predicted is not None)
+    assert median_error(known) < 0.137
+    assert all(share(rows) >= SHARE for rows in replace(scored, rows=known).groups().values())
+
+
 def test_throughput_meets_its_bars_with_the_model_left_out():
     scored = speed_set.score_megatron_bridge(CASES)
     assert all(reached <= bar for _, reached, bar in scored.bars), scored.bars

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,16 +20,20 @@ from clusterwright.physics.training.memory import TrainingMemory, training_memor
 from clusterwright.physics.training.recipes import Recipe
 from validation.scoring import Failures, Row, Scored
 from validation.torchtitan_tables import TitanRun, torchtitan
+from validation.training_tables import megatron_bridge
+from validation.training_throughput import layout_of, read_decoders, recipe_of
 
 #: Runs that stopped for lack of memory, fixed before any estimate was made: all of the set.
 OUT_OF_MEMORY: Final = ("tr147", "tr154", "tr155", "tr167", "tr168", "tr182")
 #: nvidia-smi total of an A100 80 GB as PyTorch sees it, GiB.
 USABLE: Final = {"A100 80GB": 79.2}
+#: GiB that CUDA reports (hardware catalogue) of the systems in Megatron-Bridge's tables.
+REPORTED: Final = {"DGX-H100": 79.1, "DGX-B200": 178.35, "DGX-B300": 267.7, "DGX-GB200": 184.3, "DGX-GB300": 276.5}
 
 
 def score(cases: Path) -> list[Scored | Failures]:
-    """Peak memory of the runs that ran, and the runs out of memory."""
-    return [score_peaks(cases), failures(cases)]
+    """Peak memory of the runs that ran, the runs out of memory, and whether published recipes fit at all."""
+    return [score_peaks(cases), failures(cases), recipes(cases)]
 
 
 def score_peaks(cases: Path) -> Scored:
@@ -74,6 +79,22 @@ def failures(cases: Path) -> Failures:
         else:
             missed.append((case["id"], f"estimate {total:.1f} of {usable} GiB"))
     return Failures("training out of memory", tuple(foreseen), tuple(missed), fits, ran)
+
+
+def recipes(cases: Path) -> Failures:
+    """Megatron-Bridge's published runs, all of which ran: those that fit at least when whole layers are recomputed;
+    what they recomputed is not published.
+    """
+    decoders, fits, ran, notes = read_decoders(cases), 0, 0, []
+    for run in megatron_bridge(cases):
+        if run.model not in decoders:
+            continue
+        recipe = replace(recipe_of(run, decoders[run.model]), expandable=True, recompute="full")
+        total = training_memory(decoders[run.model], layout_of(run), recipe).peak.total_gib
+        ran, fits = ran + 1, fits + (total <= REPORTED[run.system])
+        if total > REPORTED[run.system]:
+            notes.append(f"{run.id} {run.model} {layout_of(run)}: {total:.0f} of {REPORTED[run.system]} GiB")
+    return Failures("published Megatron-Bridge runs", (), (), fits, ran, tuple(notes))
 
 
 def _cases(cases: Path) -> Iterator[dict[str, Any]]:

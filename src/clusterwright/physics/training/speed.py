@@ -38,7 +38,8 @@ from clusterwright.physics.training.states import states_of
 from clusterwright.physics.training.systems import System
 from clusterwright.physics.training.work import Work, training_work
 
-#: Factors on tokens per second between which nine of ten published runs of a model left out lie (`tools/validation/training_throughput.py`).
+#: Factors on tokens per second between which nine of ten published runs of a model left out lie
+#: (`tools/validation/training_throughput.py`).
 BAND: Final = (0.70, 1.35)
 #: Names of the terms, in the order in which they are added.
 TERMS: Final = (
