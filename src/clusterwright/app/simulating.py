@@ -290,6 +290,8 @@ def _simulated(asked: SimulationRequest, future: Future, results: Sequence[Resul
     replayed = asked.trace is not None and not asked.draw
     compared = any(r.compared for r in replications)
     notes = site.notes if compared or not replayed else (*site.notes, _UNCOMPARED)
+    if future.warm_up_s and asked.picture:
+        notes = (*notes, "the picture of nodes over time begins with the warm-up")
     return Simulated(
         name=site.name, label=future.label, pools=tuple((p.name, len(p.nodes), site.units(p)) for p in site.pools),
         source=future.source, jobs=len(future.scenario.jobs), days=future.days,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from builders.simulated import CLUSTER
+from builders.simulated import CLUSTER, request
 from builders.traces import trace_of
 from clusterwright.app.loading import load_catalogue, load_document
 from clusterwright.app.simulated_capacity import Host, host_of, needs_of, slices_in
 from clusterwright.app.simulated_jobs import Habits, jobs_of_trace
 from clusterwright.app.simulated_sites import Site, budgets_from, site_of
 from clusterwright.app.simulated_speeds import EQUAL, Paces
+from clusterwright.app.simulating import Workshop
 
 HOST = ("pools.gpu.hardware.cpu_cores=96", "pools.gpu.hardware.ram=2 TB")
 MIG = ("pools.small.nodes=m-[1-2]", "pools.small.shape=hgx-h100-sxm-8", "pools.small.sharing=mig",
@@ -116,3 +119,19 @@ def test_budgets_are_of_the_instants_of_the_simulation():
     assert (undated["product"].from_s, undated["product"].every_s) == (0.0, 30 * 86400.0)
     assert "no date" in told[0]
     assert budgets_from(site(), 0.0) == ({}, ())
+
+
+def test_jobs_that_a_budget_or_the_memory_of_a_node_never_admits_are_named():
+    asked = request(overrides=HOST)
+    memory = Workshop(replace(asked, overrides=("pools.gpu.hardware.cpu_cores=4", "pools.gpu.hardware.ram=2 TB")))
+    reasons = {n.why for n in memory.build(memory.asked.overrides).never_fit}
+    assert any(w.startswith("no pool has the CPU cores or memory; a task on a node needs 48 cores") for w in reasons)
+    once = ("scheduling.queues.product.budget.gpu_time=20 GPU-h",)
+    future = Workshop(asked).build(once)
+    assert {n.queue for n in future.never_fit} == {"product"}
+    assert all("is 20 GPU-hours in all" in n.why for n in future.never_fit)
+    limits = future.scenario.jobs.limit_ms * future.scenario.jobs.gpus
+    product = np.array([k.queue == "product" for k in future.scenario.jobs.kinds])[future.scenario.jobs.kind]
+    assert limits[product].max() <= 20 * 3_600_000 < limits[~product].max()
+    renewed = Workshop(asked).build((*once, "scheduling.queues.product.budget.every=30 d"))
+    assert renewed.never_fit == ()
