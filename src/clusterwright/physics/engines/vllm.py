@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from clusterwright.model.decoders import Decoder
+from clusterwright.model.decoders import Decoder, LatentAttention
 from clusterwright.physics.caches_by_layer import Kept, bytes_per_token, kept_on_stages
 from clusterwright.physics.engines import vllm_versions as versions
 from clusterwright.physics.engines.activations import captured_sizes, forward_gib, graphs_gib, sampler_gib
@@ -29,7 +29,7 @@ from clusterwright.physics.loading import Loading, load_weights
 
 @dataclass(frozen=True, slots=True)
 class VllmSettings(Settings):
-    """vLLM's settings; block size 16 unless stated.
+    """vLLM's settings; blocks of 16 tokens unless stated, of 64 for latent attention.
 
     Args:
         v0: the engine before V1; None: by version.
@@ -114,7 +114,7 @@ def pool_of(case: Case) -> Pool:
     return share_blocks(
         kept,
         case.layout.pp,
-        block_tokens=settings.block_tokens or 16,
+        block_tokens=settings.block_tokens or _default_block(case.decoder),
         window_aware=alike or _window_aware(settings),
         state_blocks=(2 if _keeps_prefixes(settings) else 1) + settings.speculative_tokens,
         limit=1.25 if settings.version < (0, 12) else 1.5,
@@ -131,6 +131,11 @@ def _kept(case: Case) -> list[tuple[int, Kept]]:
     form = cache_format(case.decoder, settings.kv_format, "fp8_ds_mla")
     held = kept_on_stages(case.decoder, case.layout, form, states, extra)
     return [(stage, kept) for stage, own in enumerate(held) for kept in own]
+
+
+def _default_block(decoder: Decoder) -> int:
+    """16 tokens; 64 for latent attention, whose kernels (FlashMLA) want it."""
+    return 64 if any(isinstance(layer.mixer, LatentAttention) for layer, _ in decoder.groups) else 16
 
 
 def _settings(case: Case) -> VllmSettings:
