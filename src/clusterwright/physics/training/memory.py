@@ -28,7 +28,7 @@ from clusterwright.physics.training.stages import in_flight, pipelines, stage_co
 from clusterwright.physics.training.states import states_of
 
 GIB: Final = 2.0**30
-#: Factors on the estimate between which measured peaks are expected (`tools/validation/training_memory.py`).
+#: Factors on the estimate between which nineteen of twenty measured peaks lie (`tools/validation/training_memory.py`).
 BAND: Final = (0.88, 1.14)
 Terms = dict[str, Any]
 

@@ -92,10 +92,12 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class MemoryConstants:
-    """Constants of training memory; none was fitted on runs that `tools/validation/training_memory.py` scores.
+    """Constants of training memory: documented, or counted; only `reserve_fsdp` was set in view of measured runs.
 
     Args:
         reserve: reserved ÷ allocated at the peak. Megatron 1.2 (published runs of 2022 to 2024, default allocator).
+        reserve_fsdp: the same of sharded weights, which put torchtitan's published runs of Llama 3.1 8B (2024-12) on
+            both sides of the estimate.
         reserve_expandable: the same with expandable segments.
         context_gib: CUDA context with the kernels of cuBLAS, cuDNN and NCCL loaded.
         communicator_gib: NCCL buffers of one communicator: 4 MiB (NCCL_BUFFSIZE) + 4.6 MiB (LL128) + .5 MiB (LL) for
