@@ -4,9 +4,7 @@ Every term is a physical amount (FLOP, bytes, kernels) divided by a datasheet ra
 (`SpeedConstants`). The terms of a micro-batch add up over the layers of a pipeline stage; the bubble stretches them by
 (p − 1)/(v·m); what is left of gradient and weight exchange, the optimizer and the host's share come once per step.
 
-Sources: arXiv:2104.04473 (bubble); ZeRO, arXiv:1910.02054, section 7 (volume of exchanged states); arXiv:2205.05198
-(four gathers or scatters per layer under sequence parallelism, one more gather in the backward pass); DeepSeek-V3,
-arXiv:2412.19437, section 3.2 (a token crosses to a node once, however many of its experts are there).
+Source of the bubble: arXiv:2104.04473, section 2.2.
 """
 
 from __future__ import annotations
@@ -19,18 +17,16 @@ from typing import Any, Final
 import numpy as np
 
 from clusterwright.model.decoders import (
-    Attention,
-    CompressedAttention,
     Decoder,
     Experts,
     LatentAttention,
     Layer,
-    Mixer,
     StateMixer,
 )
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.activations import kept
 from clusterwright.physics.training.calibration import CALIBRATED, SpeedConstants
+from clusterwright.physics.training.exchanges import context_exchange, copies_exchange, expert_exchange, tensor_exchange
 from clusterwright.physics.training.recipes import SHARDS_WEIGHTS, Recipe
 from clusterwright.physics.training.shares import expert_ranks, portion
 from clusterwright.physics.training.stages import stretches
@@ -171,9 +167,9 @@ def amounts(
         "state scan": work.scan * mine / system.fp32,
         "elementwise passes": passes,
         "launches": _launches(layers) / pp,
-        "tensor exchange": _tensor(layers, decoder, tokens, sizes, system) / pp,
-        "context exchange": _context(layers, tokens, sizes, system) / pp,
-        "expert exchange": _expert(layers, tokens, sizes, system, recipe) / pp,
+        "tensor exchange": tensor_exchange(layers, decoder, tokens, sizes, system) / pp,
+        "context exchange": context_exchange(layers, tokens, sizes, system) / pp,
+        "expert exchange": expert_exchange(layers, tokens, sizes, system, recipe) / pp,
     }
     slowest = stretches(len(decoder.layers), pp, sizes["vp"])
     per_micro = {name: value * (1.0 if name == "head" else slowest) for name, value in per_micro.items()}
@@ -251,56 +247,6 @@ def repeated(recipe: Recipe, layers: int, pp: Any) -> dict[str, Any]:
     return found
 
 
-def _tensor(layers: list[tuple[Layer, int]], decoder: Decoder, tokens: Any, sizes: Sizes, system: System) -> Any:
-    """s of gathers and scatters of the residual stream among tensor ranks: nine planes per layer, forward and back."""
-    tp = sizes["tp"]
-    blocks = sum(n * ((layer.mixer is not None) + (layer.feed is not None)) for layer, n in layers)
-    planes = 4.5 * blocks * tokens * decoder.hidden * 2.0 * (tp - 1) / tp
-    return planes / _rate(tp, system)
-
-
-def _cached(mixer: Mixer | None) -> float:
-    """B of keys and values that a query of another rank needs of one token; a recurrent state is passed once."""
-    if isinstance(mixer, Attention):
-        return 2.0 * mixer.kv_heads * (mixer.key_dim + mixer.value_dim)
-    if isinstance(mixer, LatentAttention):
-        return 2.0 * mixer.heads * (mixer.nope_dim + mixer.rope_dim + mixer.value_dim)
-    if isinstance(mixer, CompressedAttention):
-        return 2.0 * mixer.head_dim
-    return 0.0
-
-
-def _context(layers: list[tuple[Layer, int]], tokens: Any, sizes: Sizes, system: System) -> Any:
-    """s of passing keys and values around, and their gradients back."""
-    cp, tp = sizes["cp"], sizes["tp"]
-    width = sum(n * _cached(layer.mixer) for layer, n in layers)
-    return width * 2 * tokens * (cp - 1) / tp / _rate(cp * tp, system)
-
-
-def _expert(layers: list[tuple[Layer, int]], tokens: Any, sizes: Sizes, system: System, recipe: Recipe) -> Any:
-    """s of sending tokens to their experts and back, forward and backward: inside the domain once per expert, out of it
-    once per domain of GPUs.
-    """
-    ep, tp = sizes["ep"], sizes["tp"]
-    ranks = ep * sizes["etp"]
-    inside = np.minimum(ranks, system.domain)
-    domains = np.ceil(ranks / system.domain)
-    total: Any = 0.0
-    for layer, n in layers:
-        feed = layer.feed
-        if not isinstance(feed, Experts):
-            continue
-        plane = 4 * 2.0 * feed.hidden * n * tokens / tp * recipe.expert_imbalance
-        near = plane * feed.active * (1 - 1 / np.maximum(inside, 1)) / system.scale_up_bytes_s
-        far = plane * np.minimum(feed.active, domains) * (1 - 1 / domains) / system.nic_bytes_s
-        total = total + np.maximum(near, far)
-    return total * (ranks > 1)
-
-
-def _rate(ranks: Any, system: System) -> Any:
-    return np.where(ranks <= system.domain, system.scale_up_bytes_s, system.nic_bytes_s)
-
-
 def _per_step(decoder: Decoder, sizes: Sizes, recipe: Recipe, system: System, m: Any) -> dict[str, Any]:
     """Ideal s of exchanging gradients and weights, of the optimizer's pass and of transfers to the host."""
     tp, pp, cp, dp = (sizes[k] for k in ("tp", "pp", "cp", "dp"))
@@ -314,7 +260,7 @@ def _per_step(decoder: Decoder, sizes: Sizes, recipe: Recipe, system: System, m:
     shards = recipe.sharding in SHARDS_WEIGHTS
     low = recipe.low_precision and recipe.fp8_weights
     volume = (2 * m * 2.0 + 4.0) if shards else 4.0 + (1.0 if low else 2.0)
-    sent = _exchanged(dense, copies, tp, system) + _exchanged(experts, expert_copies, ranks, system)
+    sent = copies_exchange(dense, copies, tp, system) + copies_exchange(experts, expert_copies, ranks, system)
     states = states_of(recipe)
     held = dense / copies + experts / expert_copies
     per_parameter = 2 * (recipe.master_bytes + 2 * recipe.moment_bytes) + 4.0 + 2.0
@@ -329,16 +275,3 @@ def _per_step(decoder: Decoder, sizes: Sizes, recipe: Recipe, system: System, m:
         "optimizer": updated * per_parameter / system.memory_bytes_s * (0.0 if states.host else 1.0),
         "host transfers": hosted,
     }
-
-
-def _exchanged(parameters: Any, copies: Any, ranks: Any, system: System) -> Any:
-    """s per byte of a parameter that is reduced or gathered among its copies: the copies in one domain share its NICs.
-
-    Args:
-        ranks: GPUs that hold one copy together, next to each other.
-    """
-    here = np.maximum(np.minimum(copies, system.domain / ranks), 1.0)
-    rate = np.where(
-        copies <= here, system.scale_up_bytes_s, np.minimum(system.nic_bytes_s * here, system.scale_up_bytes_s)
-    )
-    return parameters * (1 - 1 / copies) / rate
