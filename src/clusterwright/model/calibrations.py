@@ -1,0 +1,62 @@
+"""Constants of a serving engine on a system, as fitted to measurements: catalogue data with its fit set and error."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from clusterwright.model.hardware import Entry, Record
+from clusterwright.model.units import Text
+
+Engine = Literal["vllm", "sglang", "tensorrt-llm"]
+_Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class FitSet(Record):
+    """What a calibration was fitted to and how far it is off.
+
+    Args:
+        rows: measurements used; `models` among them.
+        ttft_error, tpot_error: mean |predicted ÷ measured − 1| on rows held out, None where there were none.
+        ttft_median, tpot_median: medians of the same.
+        held_out: which rows those are, in words.
+    """
+
+    rows: Annotated[int, Field(ge=1)]
+    models: tuple[Text, ...] = ()
+    ttft_error: _Share | None = None
+    tpot_error: _Share | None = None
+    ttft_median: _Share | None = None
+    tpot_median: _Share | None = None
+    held_out: Text
+
+
+class Span(Record):
+    """Lowest and highest value among the rows that were fitted."""
+
+    low: _Above
+    high: _Above
+
+    def holds(self, value: float) -> bool:
+        """Whether a value lies within."""
+        return self.low <= value <= self.high
+
+
+class Calibration(Entry):
+    """Constants of one engine.
+
+    Args:
+        versions: that the rows ran, "" where they did not tell; another version falls back to this with less trust.
+        gpu: catalogue name, None for every GPU of which nothing better is known.
+        constants: by name, see `physics.serving.constants.Constants`.
+        spans: prompt, output, concurrency and gpus of the rows; outside them a prediction is an extrapolation.
+    """
+
+    engine: Engine
+    versions: tuple[str, ...] = ()
+    gpu: Text | None = None
+    constants: dict[str, _Above]
+    fit: FitSet
+    spans: dict[Literal["prompt", "output", "concurrency", "gpus"], Span] = Field(default_factory=dict)
