@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from clusterwright.lib.figures import Figure
+from clusterwright.physics.sensitivities import Swing
+from clusterwright.plan.sensitivities import swings_of
 
 Level = Literal["gpu", "node", "nodes"]
 
@@ -476,6 +478,9 @@ class AlternativeCost:
     Args:
         unit_cost: in the workload's denominator.
         break_even: useful share of our paid GPU time at which ours costs the same; above 1 it never does.
+        even_price: its price (of a GPU-hour, or blended per unit) at which both cost the same.
+        even_volume: accepted units a month from which our bill is the smaller one; more than our GPUs make is never.
+        dated: day of its price as declared, "undated" without.
     """
 
     name: str
@@ -483,6 +488,9 @@ class AlternativeCost:
     unit_cost: Figure | Unplanned
     break_even: Figure | None
     note: str = ""
+    even_price: Figure | None = None
+    even_volume: Figure | None = None
+    dated: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,6 +511,11 @@ class UnitCost:
     declared: Figure | None = None
     at_load: Figure | None = None
     share: Figure | None = None
+
+    @property
+    def swings(self) -> tuple[Swing, ...]:
+        """Inputs of the unit cost between the ends of their bands, widest first."""
+        return swings_of(self.unit_cost)
 
     @property
     def at_declared(self) -> Figure:

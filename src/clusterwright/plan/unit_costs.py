@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.economics import Alternative
+from clusterwright.physics.money import per_million_tokens
 from clusterwright.plan.economics import Costs, Use
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.results import AlternativeCost, EconomicsPlan, UnitCost, Unplanned
@@ -115,6 +116,11 @@ def _lines(sheet: Sheet, costs: Costs, use: Use, sign: str) -> tuple[tuple[str, 
     return (*split, *costs.other)
 
 
+def per_unit(hour: float, per_hour: float, accepted: float) -> float:
+    """Money of one accepted unit from the money of a useful GPU-hour and what the hour makes."""
+    return hour / (per_hour * accepted) if per_hour * accepted else float("inf")
+
+
 def _unit(sheet: Sheet, bill: Bill, made: Yield) -> UnitCost | Unplanned:
     """Cost at the declared useful share and at that of the load; alternatives are held against the higher."""
     prefix = f"workloads.{made.workload}.unit_cost"
@@ -125,7 +131,7 @@ def _unit(sheet: Sheet, bill: Bill, made: Yield) -> UnitCost | Unplanned:
         prefix,
         unit,
         "cost of a useful GPU-hour ÷ (units per useful GPU-hour × accepted share)",
-        lambda h, n, a: h / (n * a) if n * a else float("inf"),
+        per_unit if made.unit != "Mtok" else lambda h, n, a: per_million_tokens(h, n * 1e6 / 3600, a),
         bill.hour,
         made.per_hour,
         bill.use.accepted,
@@ -147,17 +153,21 @@ def _unit(sheet: Sheet, bill: Bill, made: Yield) -> UnitCost | Unplanned:
             compared, share = at_load, bill.implied
     money = sheet.architecture.economics
     others = money.alternatives if money else {}
-    found = [_alternative(sheet, bill, share, made, n, a) for n, a in others.items()]
+    found = [_dated(_alternative(sheet, bill, share, compared, made, n, a), a) for n, a in others.items()]
     return UnitCost(made.workload, made.denominator, compared, tuple(found), declared, at_load, share)
 
 
+def _dated(cost: AlternativeCost, other: Alternative) -> AlternativeCost:
+    return replace(cost, dated=other.date.isoformat() if other.date else "undated")
+
+
 def _alternative(
-    sheet: Sheet, bill: Bill, share: Figure, made: Yield, name: str, other: Alternative
+    sheet: Sheet, bill: Bill, share: Figure, ours: Figure, made: Yield, name: str, other: Alternative
 ) -> AlternativeCost:
     prefix = f"workloads.{made.workload}.alternatives.{name}"
     path = f"economics.alternatives.{name}"
     if other.kind == "model-api":
-        return _api(sheet, prefix, path, bill, made, name, other)
+        return _api(sheet, prefix, path, bill, ours, made, name, other)
     if other.price is None:
         return AlternativeCost(
             name, other.kind, sheet.miss(prefix, f"alternative {name} has no price", f"{path}.price"), None
@@ -166,7 +176,7 @@ def _alternative(
     if "GPU" not in powers and "node" not in powers:
         reason = f"alternative {name} is priced in a unit that does not compare per GPU-hour"
         return AlternativeCost(name, other.kind, sheet.miss(prefix, reason, f"{path}.price"), None)
-    return _hourly(sheet, prefix, path, bill, share, made, name, other, "GPU" in powers)
+    return _hourly(sheet, prefix, path, bill, share, ours, made, name, other, "GPU" in powers)
 
 
 def _hourly(
@@ -175,6 +185,7 @@ def _hourly(
     path: str,
     bill: Bill,
     share: Figure,
+    ours: Figure,
     made: Yield,
     name: str,
     other: Alternative,
@@ -226,7 +237,34 @@ def _hourly(
         busy,
         bill.use.kept,
     )
-    return AlternativeCost(name, other.kind, cost, even, "network, storage, support and operations cost the same there")
+    even_price = sheet.derive(
+        f"{prefix}.even_price",
+        price.unit,
+        "(our unit cost × accepted units − our other costs per useful hour) × utilisation × (1 − retries)(1 − failed)",
+        lambda o, b, k, h, u, n, a, *r: max(0.0, (o * n * a - sum(r) / (h * u)) * b * k),
+        ours,
+        busy,
+        bill.use.kept,
+        bill.costs.paid_gpu_hours,
+        share,
+        made.per_hour,
+        bill.use.accepted,
+        *rest,
+    )
+    volume = sheet.derive(
+        f"{prefix}.even_volume",
+        f"{made.unit}/month",
+        "our compute ÷ what the worked hours of an accepted unit cost there",
+        lambda c, p, b, k, n, a: c / (p / (b * k) / (n * a)),
+        bill.costs.compute,
+        price,
+        busy,
+        bill.use.kept,
+        made.per_hour,
+        bill.use.accepted,
+    )
+    note = "network, storage, support and operations cost the same there"
+    return AlternativeCost(name, other.kind, cost, even, note, even_price, volume)
 
 
 def _api(
@@ -234,6 +272,7 @@ def _api(
     prefix: str,
     path: str,
     bill: Bill,
+    ours: Figure,
     made: Yield,
     name: str,
     other: Alternative,
@@ -279,4 +318,21 @@ def _api(
         made.per_hour,
         blended,
     )
-    return AlternativeCost(name, other.kind, cost, even, "assumes equal quality and the same accepted share")
+    even_price = sheet.derive(
+        f"{prefix}.even_price",
+        blended.unit,
+        "our unit cost × accepted share",
+        lambda o, a: o * a,
+        ours,
+        bill.use.accepted,
+    )
+    volume = sheet.derive(
+        f"{prefix}.even_volume",
+        f"{made.unit}/month",
+        "our whole bill ÷ cost of an accepted unit there",
+        lambda t, c: t / c,
+        bill.total,
+        cost,
+    )
+    note = "assumes equal quality and the same accepted share"
+    return AlternativeCost(name, other.kind, cost, even, note, even_price, volume)

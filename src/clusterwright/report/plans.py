@@ -11,8 +11,10 @@ from enum import Enum
 from typing import Any, Final
 
 from clusterwright.lib.figures import Figure, Origin, explain_lines, format_amount, format_band
+from clusterwright.physics.sensitivities import Swing
 from clusterwright.plan.ages import Aged
 from clusterwright.plan.results import (
+    AlternativeCost,
     CheckpointPlan,
     CollectivePlan,
     EconomicsPlan,
@@ -39,6 +41,8 @@ _LABEL: Final = 12
 _WIDTH: Final = 120
 _LEAST_WIDTH: Final = 60
 _ASSUMPTIONS: Final = 6
+#: Inputs of a unit cost that are shown with how far they move it.
+_SWINGS: Final = 3
 _LEVELS: Final = {"gpu": "one GPU", "node": "one node", "nodes": "several nodes"}
 _TIMES: Final = (("s", 1.0), ("min", 60.0), ("h", 3600.0), ("days", 86400.0))
 
@@ -426,15 +430,31 @@ def _cost_of(unit: UnitCost) -> list[str]:
         if isinstance(other.unit_cost, Unplanned):
             parts.append(f"{other.name}: {other.unit_cost.reason}")
         else:
-            parts.append(f"{other.name} {show(other.unit_cost)}{_even(other.break_even)}")
-    return [ours, f"{against}: {'; '.join(parts)}"] if parts else [ours]
+            parts.append(f"{other.name} {show(other.unit_cost)}{_even(other)}")
+    lines = [ours, f"{against}: {'; '.join(parts)}"] if parts else [ours]
+    swings = [_swing(s, unit.unit_cost) for s in unit.swings[:_SWINGS]]
+    return [*lines, f"moved most by: {'; '.join(swings)}"] if swings else lines
 
 
-def _even(point: Figure | None) -> str:
-    """At which useful share of paid time both cost the same."""
-    if point is None:
-        return ""
-    return f" (even at {show(point)} useful time)" if point.value <= 1 else " (ours never costs less)"
+def _even(other: AlternativeCost) -> str:
+    """At which useful share, price and volume both cost the same, and of when the price is."""
+    point, said = other.break_even, list[str]()
+    if point is not None:
+        said.append(f"even at {show(point)} useful time" if point.value <= 1 else "ours never costs less")
+    if other.even_price is not None and other.even_volume is not None:
+        reached = point is not None and point.value <= 1
+        said.append(
+            f"at {show(other.even_price)} there" + (f" or from {show(other.even_volume)} on" if reached else "")
+        )
+    if other.dated:
+        said.append("price undated" if other.dated == "undated" else f"price of {other.dated}")
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _swing(swing: Swing, figure: Figure) -> str:
+    """`serve.rate: $0.65 to $0.80/Mtok`, smaller first."""
+    low, high = sorted((swing.low, swing.high))
+    return f"{swing.name} {format_amount(low, figure.unit)} to {format_amount(high, figure.unit)}"
 
 
 def _cluster(plan: Plan) -> list[str]:
