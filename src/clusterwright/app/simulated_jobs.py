@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,10 +165,10 @@ def _kinds(
         trace.queue.codes, trace.account.codes, trace.user.codes, trace.qos.codes, trace.flavor.codes, tasks, each,
         trace.gpu_milli, np.rint(cores * 1000), np.rint(memory * 1000),
     )  # fmt: skip
-    unique, inverse = np.unique(np.stack(columns, axis=1).astype(np.int64), axis=0, return_inverse=True)
+    unique, inverse = distinct(columns)
     kinds = []
     speeds_of = cache(paces.of)
-    for queue, account, user, qos, flavor, count, gpus, milli, core, gib in unique.tolist():
+    for queue, account, user, qos, flavor, count, gpus, milli, core, gib in unique:
         resources = ((CPU, core / 1000), (MEMORY, gib / 1000))
         flavors, units = flavors_of(trace.flavor.words[flavor], gpus, milli)
         names = (trace.account.words[account], trace.queue.words[queue], trace.qos.words[qos])
@@ -180,11 +180,30 @@ def _kinds(
                 user=trace.user.words[user],
                 priority=priorities.get(names[2], 0),
                 checkpoints=habits.checkpoints,
-                speeds=speeds_of(trace.flavor.words[flavor]),
+                speeds=speeds_of(trace.flavor.words[flavor], flavors),
             )
         )
-    queue_of.check(inverse.reshape(-1), [kind.queue for kind in kinds])
-    return tuple(kinds), inverse.reshape(-1).astype(np.int32), [*remarks, *flavors_of.remarks]
+    queue_of.check(inverse, [kind.queue for kind in kinds])
+    return tuple(kinds), inverse.astype(np.int32), [*remarks, *flavors_of.remarks]
+
+
+def distinct(columns: Sequence[NDArray[Any]]) -> tuple[list[tuple[int, ...]], NDArray[np.intp]]:
+    """The different rows of columns of whole numbers of 0 or more, in order, and which of them each row is.
+
+    What `numpy.unique` says of rows, many times as fast: a row is one number as long as that fits into 63 bits.
+    """
+    code = np.zeros(len(columns[0]), dtype=np.int64)
+    room = 1
+    for column in columns:
+        size = int(column.max(initial=0)) + 1
+        if room * size >= 2**62:
+            _, code = np.unique(code, return_inverse=True)
+            room = int(code.max(initial=0)) + 1
+        code = code * size + column.astype(np.int64)
+        room *= size
+    _, first, which = np.unique(code, return_index=True, return_inverse=True)
+    rows = zip(*(column[first].astype(np.int64).tolist() for column in columns), strict=True)
+    return list(rows), which
 
 
 def with_declared_queues(trace: Trace, site: Site, habits: Habits) -> Trace:
@@ -194,12 +213,8 @@ def with_declared_queues(trace: Trace, site: Site, habits: Habits) -> Trace:
         InvalidInput: when a queue of it is not declared.
     """
     queue_of = _Queues(site, habits.queues)
-    columns = np.stack((trace.account.codes, trace.queue.codes, trace.qos.codes), axis=1)
-    unique, inverse = np.unique(columns, axis=0, return_inverse=True)
-    names = [
-        queue_of((trace.account.words[a], trace.queue.words[q], trace.qos.words[o])) for a, q, o in unique.tolist()
-    ]
-    of = inverse.reshape(-1)
+    unique, of = distinct((trace.account.codes, trace.queue.codes, trace.qos.codes))
+    names = [queue_of((trace.account.words[a], trace.queue.words[q], trace.qos.words[o])) for a, q, o in unique]
     queue_of.check(of, names)
     words = ("", *dict.fromkeys(name for name in names if name))
     codes = np.array([words.index(name) for name in names], dtype=np.int32)

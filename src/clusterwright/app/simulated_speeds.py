@@ -101,16 +101,23 @@ class Paces:
         self._figures = dict[str, Figure]()
         self._equal = dict[str, None]()
 
-    def of(self, measured: str, *, serving: bool = False, precision: str = _PRECISION) -> tuple[tuple[str, float], ...]:
+    def of(
+        self, measured: str, pools: tuple[str, ...] = (), *, serving: bool = False, precision: str = _PRECISION
+    ) -> tuple[tuple[str, float], ...]:
         """(pool, speed there ÷ speed where it was measured) of every pool where it is not 1.
 
         Args:
             measured: pool, or GPU as the source calls it; several with `|` between, "" where it is not recorded.
+            pools: that the job may get, none for any: of others it is not said that equal speed is assumed, unless
+                somebody asked for speeds.
             serving: whether memory bandwidth is the limit in place of matrix products.
         """
         found = []
         for pool in self._pools:
             ratio = self._ratio(measured, pool, serving, precision)
+            if ratio is None and (self._speeds or not pools or pool.name in pools):
+                self._equal[measured or self._measured_on or "a GPU that the trace does not record"] = None
+            ratio = 1.0 if ratio is None else ratio
             if ratio != 1:
                 found.append((pool.name, ratio))
         return tuple(found)
@@ -156,7 +163,8 @@ class Paces:
         gpu = self._catalogue.find_gpu(word) if found is None else None
         return found if gpu is None else next((p for p in whole if p.gpu == gpu.name), None)
 
-    def _ratio(self, measured: str, pool: PoolPlan, serving: bool, precision: str) -> float:
+    def _ratio(self, measured: str, pool: PoolPlan, serving: bool, precision: str) -> float | None:
+        """The speed of a job on a pool; None where that is another GPU, and nobody knows."""
         if self._speeds.factors:
             here, there = self._declared(measured), self._factor(pool)
             if here != there:
@@ -171,9 +179,7 @@ class Paces:
             return 1.0
         word = measured or self._measured_on
         ratio = self._of_catalogue(word, pool, serving, precision) if self._speeds.catalogue else None
-        if ratio is None and not self._alike(word, pool):
-            self._equal[word or "a GPU that the trace does not record"] = None
-        return 1.0 if ratio is None else ratio
+        return 1.0 if ratio is None and self._alike(word, pool) else ratio
 
     def _alike(self, word: str, pool: PoolPlan) -> bool:
         """Whether a word and a pool name one GPU; without a word, whether all pools have the same."""

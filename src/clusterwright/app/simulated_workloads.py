@@ -72,7 +72,7 @@ def _kind(site: Site, job: ExpectedJob, planned: WorkloadPlan, paces: Paces) -> 
         restart_ms=to_ms(_restart_s(planned, start_s)),
         retries=site.retries,
         backoff_ms=to_ms(site.backoff_s),
-        speeds=paces.of(pool, serving=serving, precision=precision),
+        speeds=paces.of(pool, (pool,), serving=serving, precision=precision),
     )
 
 

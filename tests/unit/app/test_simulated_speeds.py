@@ -75,6 +75,16 @@ def test_where_gpus_differ_and_no_ratio_is_known_equal_speed_is_said_to_be_assum
         assert "--speed POOL=FACTOR" in figure.basis
 
 
+def test_of_a_pool_that_a_job_never_gets_nothing_is_said_unless_somebody_asked():
+    found = paces(site(*TWO))
+    assert (found.of("h100", ("gpu",)), found.figures) == ((), ())
+    found.of("h100", ("gpu", "other"))
+    assert [f.name for f in found.figures] == ["speeds.equal"]
+    asked = paces(site("pools.other.nodes=x-1", "pools.other.hardware.gpus=8"), "catalogue")
+    asked.of("h100", ("gpu",))
+    assert [f.name for f in asked.figures] == ["speeds.equal"]
+
+
 def test_nothing_is_said_where_there_is_one_gpu():
     for found in (paces(site()), paces(site(), measured_on="h100-sxm-80"), paces(site(), "catalogue")):
         assert (found.of(""), found.of("h100"), found.figures) == ((), (), ())

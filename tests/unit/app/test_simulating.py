@@ -12,7 +12,7 @@ from builders.simulated import CLUSTER, SACCT, a_simulation, request
 from builders.traces import trace_of
 from clusterwright.app.loading import load_catalogue, load_document
 from clusterwright.app.replicating import Request, Task, replicate
-from clusterwright.app.simulated_jobs import ANY_QUEUE, Habits, interval, jobs_of_trace
+from clusterwright.app.simulated_jobs import ANY_QUEUE, Habits, distinct, interval, jobs_of_trace
 from clusterwright.app.simulated_misfits import split_never_fit
 from clusterwright.app.simulated_paths import check_paths, expand_nodes, parse_sweep
 from clusterwright.app.simulated_sites import Site, site_of
@@ -181,6 +181,18 @@ def test_what_is_stopped_before_anything_was_simulated_has_no_result():
     assert text_of([]) == "stopped before anything was simulated"
     assert "stopped before anything was simulated" in page_of([])
     assert values_of([]) == {"partial": True, "simulated": []}
+
+
+def test_different_rows_are_those_of_numpy_also_where_they_do_not_fit_into_one_number():
+    generator = np.random.default_rng(3)
+    for sizes in ((3, 2, 4), (3, 2**40, 2**40, 5), (1, 1)):
+        columns = [generator.integers(0, size, 500) for size in sizes]
+        columns[1] = columns[1] // max(1, sizes[1] // 3) * (sizes[1] // 3)
+        unique, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        rows, which = distinct(columns)
+        assert rows == [tuple(row) for row in unique.tolist()]
+        assert np.array_equal(which, inverse.reshape(-1))
+    assert distinct([np.zeros(0, dtype=np.int32)])[0] == []
 
 
 def test_drawn_jobs_are_the_same_whatever_the_cluster():
