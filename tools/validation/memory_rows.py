@@ -16,6 +16,9 @@ from validation.memory_shapes import weights_known
 
 Raw = Mapping[str, Any]
 
+#: Engines whose budgets are known.
+ENGINES: Final = ("vllm", "sglang", "tensorrt-llm")
+
 #: Releases by the date that some logs carry instead of a version.
 _DATED: Final = (
     ("2025-11", (0, 11)),
@@ -75,7 +78,7 @@ def read_rows(cases: Path) -> list[Raw]:
     """Inference rows of the set."""
     lines = (cases / "memory.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines if line.strip()]
-    return [row for row in rows if row["kind"] == "inference"]
+    return [row for row in rows if row["kind"] == "inference" and row["engine"] in ENGINES]
 
 
 def comparable(row: Raw) -> bool:
@@ -88,7 +91,8 @@ def layout_of(row: Raw) -> Layout:
     tp, dp, ep = row["tp"] or 1, row["dp"] or 1, row["ep"] or 1
     if row["engine"] != "vllm":
         return Layout(tp=tp, pp=row["pp"] or 1, ep=min(ep, tp), attention_dp=dp if tp % dp == 0 else 1)
-    return Layout(tp=tp, pp=row["pp"] or 1, dp=dp, ep=min(ep, tp * dp), dcp=dcp_of(row))
+    dcp = dcp_of(row)
+    return Layout(tp=tp, pp=row["pp"] or 1, dp=dp, ep=min(ep, tp * dp), dcp=dcp if tp % dcp == 0 else 1)
 
 
 def vllm_settings(row: Raw) -> vllm.VllmSettings:
@@ -146,7 +150,7 @@ def version_of(row: Raw) -> tuple[tuple[int, int], bool | None]:
     """
     text = str(row["version"] or "")
     v0 = True if "V0" in text else False if "V1" in text else None
-    if (found := re.match(r"0\.(\d+)", text)) and not text.startswith("0.1.dev"):
+    if (found := re.match(r"v?0\.(\d+)", text)) and not text.startswith("0.1.dev"):
         return (0, int(found[1])), v0
     for start, version in _DATED:
         if text.startswith(start):
@@ -196,7 +200,7 @@ def logged_pool(row: Raw) -> tuple[float, float] | None:
     found = row["measured"]
     if "kv_bytes" in found:
         return found["kv_bytes"] / GIB, 0.0
-    if "k_size" in found:
+    if "k_size" in found and "v_size" in found:
         return found["k_size"] + found["v_size"], 0.01
     for key in ("kv_avail", "kv_size"):
         if key in found:

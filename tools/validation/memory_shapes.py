@@ -27,27 +27,21 @@ from clusterwright.model.decoders import (
 from clusterwright.model.huggingface import UnknownArchitecture, parse_config
 from clusterwright.physics.loading import requantised
 
-#: Part of a row's model name → config file; first match wins. Finetunes have their base's shape.
+#: Part of a row's model name → config file of a model of the same shape; first match wins. Other names are looked for
+#: among the files themselves; a distilled model has the shape of what it was distilled into.
 _CONFIGS: Final = (
-    ("DeepSeek-R1-Distill", None),
+    ("Distill", None),
+    ("Llama-3.1-Nemotron-70B", "meta-llama--Meta-Llama-3.1-70B"),
     ("Llama-3.1-405B", "meta-llama--Meta-Llama-3.1-405B"),
     ("Llama-3.1-70B", "meta-llama--Meta-Llama-3.1-70B"),
-    ("Llama-3.1-Nemotron-70B", "meta-llama--Meta-Llama-3.1-70B"),
+    ("Llama-3.3-70B", "meta-llama--Meta-Llama-3.1-70B"),
     ("Llama-3.1-8B", "meta-llama--Meta-Llama-3.1-8B"),
+    ("Meta-Llama-3-70B", "meta-llama--Meta-Llama-3.1-70B"),
     ("Meta-Llama-3-8B", "meta-llama--Meta-Llama-3.1-8B"),
-    ("DeepSeek-R1", "deepseek-ai--DeepSeek-R1"),
     ("DSR1", "deepseek-ai--DeepSeek-R1"),
-    ("DeepSeek-V3", "deepseek-ai--DeepSeek-V3"),
-    ("DeepSeek-V4-Flash", "deepseek-ai--DeepSeek-V4-Flash"),
-    ("Kimi-K2", "moonshotai--Kimi-K2-Instruct"),
-    ("Qwen3-235B-A22B-FP8", "Qwen--Qwen3-235B-A22B-FP8"),
+    ("Kimi-K2-", "moonshotai--Kimi-K2-Instruct"),
     ("Qwen3-Coder-30B-A3B-Instruct-FP8", "Qwen--Qwen3-30B-A3B-FP8"),
-    ("Qwen3-30B-A3B", "Qwen--Qwen3-30B-A3B"),
-    ("Qwen3-0.6B", "Qwen--Qwen3-0.6B"),
-    ("Qwen3-8B", "Qwen--Qwen3-8B"),
-    ("gpt-oss-120b", "openai--gpt-oss-120b"),
-    ("gpt-oss-20b", "openai--gpt-oss-20b"),
-    ("GLM-5.3", "zai-org--GLM-5.3"),
+    ("Qwen3-Coder-30B-A3B", "Qwen--Qwen3-30B-A3B"),
 )
 #: What a row's weight format is called → QUANTISATIONS, and which roles it changes (None: every linear layer).
 _FORMATS: Final = (
@@ -80,12 +74,20 @@ def decoder_of(row: Mapping[str, Any], configs: Path) -> Decoder | None:
     """The row's model in the row's weight format; None where the row names no shape."""
     name, shape = str(row["model"]), row["shape"] or {}
     found = _configured(name, str(configs)) if shape.get("layers") else None
-    if found is None and shape.get("hidden") and "v4" not in shape["attn"]:
+    if found is None and _plain(shape):
         found = shape_decoder(name, shape)
     if found is None:
         return None
     context = next((tokens for part, tokens in _CONTEXTS if part in name), found.max_context)
     return replace(_stored(found, name, str(row["weight_dtype"] or "")), max_context=context)
+
+
+def _plain(shape: Mapping[str, Any]) -> bool:
+    """Whether plain numbers are enough: attention of a kind that `_mixers` knows, with its widths."""
+    needed = ("layers", "hidden", "heads")
+    needed += ("qk_rope_head_dim",) if "kv_lora_rank" in shape else ("kv_heads", "head_dim")
+    kind = str(shape.get("attn", ""))
+    return all(shape.get(key) for key in needed) and not any(word in kind for word in ("v4", "dsa", "indexer"))
 
 
 def weights_known(row: Mapping[str, Any]) -> bool:
@@ -96,14 +98,26 @@ def weights_known(row: Mapping[str, Any]) -> bool:
 
 @cache
 def _configured(name: str, configs: str) -> Decoder | None:
-    file = next((file for part, file in _CONFIGS if part in name), None)
+    file = _file_of(name, configs)
     path = Path(configs) / f"{file}_config.json"
     if file is None or not path.exists():
         return None
+    beside = path.with_name(f"{file}_hf_quant_config.json")
     try:
-        return parse_config(json.loads(path.read_text()), name=name)
+        quantization = json.loads(beside.read_text()) if beside.exists() else None
+        return parse_config(json.loads(path.read_text()), name=name, quantization=quantization)
     except UnknownArchitecture:
         return None
+
+
+def _file_of(name: str, configs: str) -> str | None:
+    """Stem of the config whose model's name is the longest inside the row's."""
+    for part, file in _CONFIGS:
+        if part in name:
+            return file
+    stems = [f.name.removesuffix("_config.json") for f in Path(configs).glob("*_config.json")]
+    named = [s for s in stems if not s.endswith("_hf_quant") and s.split("--")[-1].lower() in name.lower()]
+    return max(named, key=lambda s: len(s.split("--")[-1]), default=None)
 
 
 def _stored(decoder: Decoder, name: str, weights: str) -> Decoder:
@@ -141,20 +155,20 @@ def shape_decoder(name: str, shape: Mapping[str, Any]) -> Decoder:
 
 
 def _mixers(shape: Mapping[str, Any]) -> list[Mixer]:
-    layers, heads = shape["layers"], shape["heads"]
+    layers, heads, kind = shape["layers"], shape["heads"], str(shape.get("attn", ""))
     if "kv_lora_rank" in shape:
         mla = LatentAttention(heads, _Q_RANK, shape["kv_lora_rank"], shape["qk_rope_head_dim"], _NOPE, _VALUE)
         return [mla] * layers
     kv, dim = shape["kv_heads"], shape["head_dim"]
     full = Attention(heads, kv, dim, dim)
-    interval = shape.get("full_attention_interval") or (4 if "GDN 3:1" in shape["attn"] else 0)
+    interval = shape.get("full_attention_interval") or (4 if "GDN 3:1" in kind else 0)
     if interval:
         values = 2 * heads
         state = StateMixer("gated-delta", values, values * _STATE**2, 3 * _STATE * (2 * _STATE_KEYS + values))
         return [full if i % interval == interval - 1 else state for i in range(layers)]
     if shape.get("sliding_window"):
         window = Attention(heads, kv, dim, dim, window=shape["sliding_window"])
-        every = 6 if "5:1" in shape["attn"] else 2
+        every = 6 if "5:1" in kind else 2
         return [full if i % every == every - 1 else window for i in range(layers)]
     return [full] * layers
 

@@ -30,7 +30,7 @@ from clusterwright.physics.layouts import Layout
 
 #: Bits of one cached element; nvfp4 carries one fp8 scale per 16 elements.
 KV_BITS: Final[dict[str, float]] = {
-    "fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "nvfp4": 4.5, "fp8_ds_mla": 8,
+    "fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "nvfp4": 4.5, "fp8_ds_mla": 8,
 }  # fmt: skip
 
 #: Positions that a convolution of width 4 keeps, the only width in use.

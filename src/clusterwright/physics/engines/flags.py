@@ -9,7 +9,7 @@ from clusterwright.physics.caches_by_layer import KV_BITS
 from clusterwright.physics.engines.advice import Case
 
 #: Our format → what the engines call it.
-_KV_NAMES = {"fp8": "fp8", "fp8_ds_mla": "fp8", "bf16": "bfloat16", "fp16": "auto", "int8": "int8", "nvfp4": "nvfp4"}
+_KV_NAMES = {"fp8": "fp8", "fp8_ds_mla": "fp8", "bf16": "bfloat16", "fp16": "auto", "nvfp4": "nvfp4"}
 
 
 def _argument(name: str, value: float | int | str) -> tuple[str, str]:
@@ -62,7 +62,8 @@ def _speculative(case: Case) -> str:
     count = case.settings.speculative_tokens
     if case.draft is not None:
         return f'{{"method": "eagle3", "model": "{case.draft.name}", "num_speculative_tokens": {count}}}'
-    return f'{{"method": "mtp", "num_speculative_tokens": {count}}}'
+    method = "mtp" if case.settings.version >= (0, 11) else "deepseek_mtp"
+    return f'{{"method": "{method}", "num_speculative_tokens": {count}}}'
 
 
 def sglang_flags(case: Case, length: int, share: float, running: int | None, chunk: int) -> tuple[str, ...]:
@@ -76,6 +77,7 @@ def sglang_flags(case: Case, length: int, share: float, running: int | None, chu
         found += [*_argument("--dp-size", layout.attention_dp), "--enable-dp-attention"]
     if layout.ep > 1:
         found += _argument("--ep-size", layout.ep)
+        found += ["--enable-ep-moe"] if settings.version < (0, 5) else []
     found += _argument("--context-length", length)
     found += _argument("--mem-fraction-static", share)
     found += _argument("--chunked-prefill-size", chunk)

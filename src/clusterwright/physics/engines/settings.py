@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from clusterwright.model.decoders import CompressedAttention, Decoder, LatentAttention, StateMixer
+from clusterwright.model.decoders import Attention, CompressedAttention, Decoder, LatentAttention, StateMixer
 from clusterwright.physics.caches_by_layer import StateFormats
+from clusterwright.physics.layouts import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,19 @@ def cache_format(decoder: Decoder, kv_format: str, sparse_default: str) -> str:
     if kv_format == "auto":
         return sparse_default if sparse else "bf16"
     return "fp8_ds_mla" if sparse and kv_format == "fp8" else kv_format
+
+
+def undividable(decoder: Decoder, layout: Layout) -> tuple[str, ...]:
+    """Why an engine refuses the layout: heads, or KV heads and ranks, that do not divide."""
+    tp = layout.attention_tp
+    for mixer in (layer.mixer for layer, _ in decoder.groups):
+        if not isinstance(mixer, Attention | LatentAttention | CompressedAttention):
+            continue
+        if mixer.heads % tp:
+            return (f"{mixer.heads} attention heads do not divide over {tp} ranks",)
+        if isinstance(mixer, Attention) and mixer.kv_heads % tp and tp % mixer.kv_heads:
+            return (f"{mixer.kv_heads} KV heads neither divide over {tp} ranks nor are copied evenly to them",)
+    return ()
 
 
 def has_states(decoder: Decoder) -> bool:

@@ -20,7 +20,7 @@ from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import sglang_flags
 from clusterwright.physics.engines.results import GIB, Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
-from clusterwright.physics.engines.settings import Settings, cache_format, has_states
+from clusterwright.physics.engines.settings import Settings, cache_format, has_states, undividable
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
 
@@ -221,7 +221,7 @@ def _plan(case: Case, available: Available | None) -> EngineMemory:
     graphs = 0.0 if settings.eager else _graphs_gib(case, min(graph, running))
     drafted = _draft_gib(case, rest.tokens, form)
     reserve = before * (1 - fraction)
-    why = _reasons(rest, reserve, table, graphs, sum(drafted))
+    why = undividable(case.decoder, case.layout) + _reasons(rest, reserve, table, graphs, sum(drafted))
     concurrency = min(rest.tokens / length, running)
     terms = [
         ("runtime", gpu.reported_gib - before),

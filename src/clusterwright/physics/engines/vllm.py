@@ -22,7 +22,7 @@ from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.blocks import Pool, share_blocks
 from clusterwright.physics.engines.flags import vllm_flags
 from clusterwright.physics.engines.results import GIB, Band, EngineMemory, Gpu, Measured, bar, known, whole
-from clusterwright.physics.engines.settings import Settings, cache_format, has_states
+from clusterwright.physics.engines.settings import Settings, cache_format, has_states, undividable
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
 
@@ -182,7 +182,7 @@ def _plan(case: Case, measured: Measured) -> EngineMemory:
     needed = pool.request_blocks(step.length, step.tokens, case.layout.dcp)
     concurrency = blocks / needed
     longest = pool.longest(blocks, case.decoder.max_context, step.tokens, case.layout.dcp)
-    why = _reasons(case, budget, pools[binding], blocks, needed, longest, step)
+    why = undividable(case.decoder, case.layout) + _reasons(case, budget, pools[binding], blocks, needed, longest, step)
     if not inside:
         why += _graphs_outside(gpu, constants, budget, stage.activation, graphs)
     return EngineMemory(
@@ -330,10 +330,14 @@ def _notes(case: Case, pool: Pool) -> tuple[str, ...]:
     if has_states(case.decoder):
         found.append(
             f"attention blocks grow to {pool.block_tokens} tokens to hold a state; a request takes blocks for states "
-            "whatever its length"
+            f"whatever its length; recurrent states are planned in {case.settings.states.recurrent}"
         )
     if len(pool.groups) > 1 and not has_states(case.decoder):
         found.append("layers with windows share the pool in groups; the token count is concurrency × length")
+    if 1 < case.layout.ep < case.layout.tp * case.layout.dp:
+        found.append(
+            f"vLLM spreads experts over all {case.layout.tp * case.layout.dp} ranks; it has no EP{case.layout.ep}"
+        )
     if case.layout.dp > 1:
         found.append("tokens and concurrency are of all data-parallel ranks together; one request has one rank's pool")
     return tuple(found)

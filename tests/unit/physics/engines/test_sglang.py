@@ -131,3 +131,8 @@ def test_windows_beside_compressed_entries_take_a_share_of_tokens() -> None:
     decoder = replace(base, layers=tuple(replace(x, mixer=mixer) for x in base.layers))
     plan = plan_memory(decoder, Layout(), H200)
     assert plan.kv_bytes_per_token == pytest.approx(32 * ((584 + 132) / 4 + 0.8 * 584))
+
+
+def test_old_releases_switch_expert_groups_on() -> None:
+    settings = SglangSettings(version=(0, 4), memory_share=0.85)
+    assert "--enable-ep-moe" in plan_memory(deepseek_v3(), Layout(tp=8, ep=8), H200, settings).flags

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from builders.decoders import deepseek_sparse, deepseek_v3, gpt_oss, llama, llama_70b, qwen3_moe
+from clusterwright.model.decoders import Decoder
 from clusterwright.physics.engines.results import Gpu, Measured
 from clusterwright.physics.engines.vllm import VllmSettings, plan_memory
 from clusterwright.physics.layouts import Layout
@@ -152,3 +153,19 @@ def test_command_line_realises_the_plan() -> None:
 def test_old_releases_start_the_api_server_module() -> None:
     plan = plan_memory(qwen3_moe(), Layout(tp=8), H100, VllmSettings(version=(0, 5), model="m"))
     assert plan.flags[:5] == ("python", "-m", "vllm.entrypoints.openai.api_server", "--model", "m")
+
+
+@pytest.mark.parametrize(
+    ("decoder", "tp", "words"),
+    [
+        (llama(), 3, "32 attention heads do not divide over 3 ranks"),
+        (llama(num_key_value_heads=12, num_attention_heads=96, head_dim=128), 8, "12 KV heads neither divide over 8"),
+    ],
+)
+def test_layouts_that_heads_do_not_divide_over_are_refused(decoder: Decoder, tp: int, words: str) -> None:
+    assert words in plan_memory(decoder, Layout(tp=tp), H200).why[0]
+
+
+def test_partial_expert_groups_are_pointed_out() -> None:
+    plan = plan_memory(qwen3_moe(), Layout(tp=8, ep=4), H200)
+    assert "it has no EP4" in plan.notes[-1]
