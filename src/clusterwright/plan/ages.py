@@ -50,12 +50,17 @@ class Aged:
 def aged_inputs(plan: Plan, catalogue: Catalogue, today: datetime.date) -> tuple[Aged, ...]:
     """Catalogue and published leaves of a plan that are too old on `today`, oldest first.
 
-    A published constant is dated by the last date in its source, to the end of the month or year where it gives no day.
+    Market prices beside a unit cost carry their own day and are left out. A published constant is dated by the last date
+    in its source, to the end of the month or year where it gives no day.
     """
     prices = {p.name: p for p in catalogue.prices()}
-    used = {name: leaf for f in plan.figures.values() if not f.is_leaf for name, leaf in f.leaves.items()}
+    used = {name: leaf for f in plan.figures.values() if _carries(f) for name, leaf in f.leaves.items()}
     found = [a for f in used.values() if f.own_origin is Origin.CATALOGUE for a in _aged(f, prices, today)]
     return tuple(sorted(found, key=lambda a: (-a.days, a.name)))
+
+
+def _carries(figure: Figure) -> bool:
+    return not figure.is_leaf and ".market." not in figure.name
 
 
 def _aged(figure: Figure, prices: dict[str, Price], today: datetime.date) -> Iterator[Aged]:

@@ -494,6 +494,20 @@ class AlternativeCost:
 
 
 @dataclass(frozen=True, slots=True)
+class MarketCost:
+    """One accepted unit at published prices; of GPU-hours the compute alone, its band the range of the prices.
+
+    Args:
+        kind: rental, colocation, on-premises, or an API with its provider.
+        dated: day of the oldest price in it.
+    """
+
+    kind: str
+    unit_cost: Figure
+    dated: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnitCost:
     """Cost of one accepted unit of a workload here and in the alternatives.
 
@@ -502,6 +516,7 @@ class UnitCost:
         declared: at the declared useful share; None where `unit_cost` is all that is known.
         at_load: of a service, at the useful share that the declared loads imply; None where that is unknown.
         share: useful share of `unit_cost` and of the alternatives.
+        market: the same unit at published prices.
     """
 
     workload: str
@@ -511,6 +526,7 @@ class UnitCost:
     declared: Figure | None = None
     at_load: Figure | None = None
     share: Figure | None = None
+    market: tuple[MarketCost, ...] = ()
 
     @property
     def swings(self) -> tuple[Swing, ...]:

@@ -9,6 +9,7 @@ from clusterwright.model.economics import Alternative
 from clusterwright.physics.money import per_million_tokens
 from clusterwright.plan.economics import Costs, Use
 from clusterwright.plan.gathering import Sheet
+from clusterwright.plan.markets import market_costs
 from clusterwright.plan.results import AlternativeCost, EconomicsPlan, UnitCost, Unplanned
 from clusterwright.plan.sites import Site
 
@@ -22,6 +23,7 @@ class Yield:
         per_hour: units of the denominator per useful GPU-hour, before acceptance.
         unit: singular, for `$/unit`.
         tokens: (input, output) mean tokens of a request, of a service.
+        site: pool that it was planned on.
     """
 
     workload: str
@@ -29,6 +31,7 @@ class Yield:
     per_hour: Figure
     unit: str
     tokens: tuple[Figure, Figure] | None = None
+    site: Site | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,19 @@ def _unit(sheet: Sheet, bill: Bill, made: Yield) -> UnitCost | Unplanned:
     money = sheet.architecture.economics
     others = money.alternatives if money else {}
     found = [_dated(_alternative(sheet, bill, share, compared, made, n, a), a) for n, a in others.items()]
-    return UnitCost(made.workload, made.denominator, compared, tuple(found), declared, at_load, share)
+    market = market_costs(
+        sheet,
+        f"workloads.{made.workload}",
+        made.site or bill.sites[0],
+        sheet.architecture.workloads[made.workload].model,
+        bill.sign,
+        made.unit,
+        share,
+        made.per_hour,
+        bill.use.accepted,
+        made.tokens,
+    )
+    return UnitCost(made.workload, made.denominator, compared, tuple(found), declared, at_load, share, market)
 
 
 def _dated(cost: AlternativeCost, other: Alternative) -> AlternativeCost:

@@ -50,7 +50,7 @@ def _yield(sheet: Sheet, plan: WorkloadPlan, draft: Draft, text: str) -> Yield |
     subject, unit = f"workloads.{plan.name}.unit_cost", read_unit(text)
     if unit == "GPU-h":
         one = sheet.planned(f"workloads.{plan.name}.per_useful_gpu_hour", 1, "GPU-h", "the denominator itself")
-        return Yield(plan.name, text, one, unit)
+        return Yield(plan.name, text, one, unit, site=draft.site)
     if isinstance(plan.service, ServicePlan) and unit in ("Mtok", "request"):
         return _served(sheet, plan, draft, plan.service, text, unit)
     if isinstance(plan.training, TrainingPlan) and unit in ("Mtok", "run"):
@@ -85,7 +85,7 @@ def _served(
             service.replica_rate,
             *tokens,
         )
-    return Yield(plan.name, text, made, unit, tokens)
+    return Yield(plan.name, text, made, unit, tokens, draft.site)
 
 
 def _trained(
@@ -101,7 +101,7 @@ def _trained(
         made = sheet.derive(
             name, "Mtok/GPU-h", "tokens per second ÷ GPUs × 3,600 s", lambda t, g: t / g * 3600 / 1e6, speed, gpus
         )
-        return Yield(plan.name, text, made, unit)
+        return Yield(plan.name, text, made, unit, site=draft.site)
     if train.tokens is None:
         return sheet.miss(subject, "the tokens of a run are not stated", f"workloads.{plan.name}.train.tokens")
     tokens = sheet.declared(f"workloads.{plan.name}.train.tokens", train.tokens, "Mtok")
@@ -114,7 +114,7 @@ def _trained(
         gpus,
         tokens,
     )
-    return Yield(plan.name, text, made, unit)
+    return Yield(plan.name, text, made, unit, site=draft.site)
 
 
 def implied_utilisation(sheet: Sheet, workloads: tuple[WorkloadPlan, ...], costs: Costs) -> Figure | None:

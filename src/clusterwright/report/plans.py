@@ -18,6 +18,7 @@ from clusterwright.plan.results import (
     CheckpointPlan,
     CollectivePlan,
     EconomicsPlan,
+    MarketCost,
     MemoryPlan,
     PayloadPlan,
     Plan,
@@ -432,6 +433,8 @@ def _cost_of(unit: UnitCost) -> list[str]:
         else:
             parts.append(f"{other.name} {show(other.unit_cost)}{_even(other)}")
     lines = [ours, f"{against}: {'; '.join(parts)}"] if parts else [ours]
+    if unit.market:
+        lines.append(f"at published prices, compute alone: {'; '.join(_market(m) for m in unit.market)}")
     swings = [_swing(s, unit.unit_cost) for s in unit.swings[:_SWINGS]]
     return [*lines, f"moved most by: {'; '.join(swings)}"] if swings else lines
 
@@ -449,6 +452,14 @@ def _even(other: AlternativeCost) -> str:
     if other.dated:
         said.append("price undated" if other.dated == "undated" else f"price of {other.dated}")
     return f" ({', '.join(said)})" if said else ""
+
+
+def _market(market: MarketCost) -> str:
+    band, middle = market.unit_cost.band, market.unit_cost
+    ends = ""
+    if band is not None and band[0] != band[1]:
+        ends = " (" + " to ".join(format_amount(_rounded(middle.value * b), middle.unit) for b in band) + ")"
+    return f"{market.kind} {show(middle)}{ends}, prices of {market.dated}"
 
 
 def _swing(swing: Swing, figure: Figure) -> str:
