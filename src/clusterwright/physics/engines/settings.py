@@ -58,8 +58,15 @@ def cache_format(decoder: Decoder, kv_format: str, sparse_default: str) -> str:
     return "fp8_ds_mla" if sparse and kv_format == "fp8" else kv_format
 
 
-def undividable(decoder: Decoder, layout: Layout) -> tuple[str, ...]:
-    """Why an engine refuses the layout: heads, or KV heads and ranks, that do not divide."""
+def layout_refusal(decoder: Decoder, layout: Layout, *, without: tuple[str, ...]) -> tuple[str, ...]:
+    """Why an engine refuses the layout: a kind of parallelism that it lacks, or heads that do not divide.
+
+    Args:
+        without: parallel sizes that must be 1.
+    """
+    lacking = [f"{name} = {getattr(layout, name)}" for name in without if getattr(layout, name) > 1]
+    if lacking:
+        return (f"the engine has no {' and no '.join(lacking)}",)
     tp = layout.attention_tp
     for mixer in (layer.mixer for layer, _ in decoder.groups):
         if not isinstance(mixer, Attention | LatentAttention | CompressedAttention):

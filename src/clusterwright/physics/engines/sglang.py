@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.caches_by_layer import Kept, kept_by, kept_on_stages
@@ -20,9 +21,12 @@ from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import sglang_flags
 from clusterwright.physics.engines.results import GIB, Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
-from clusterwright.physics.engines.settings import Settings, cache_format, has_states, undividable
+from clusterwright.physics.engines.settings import Settings, cache_format, has_states, layout_refusal
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
+
+#: Parallel sizes that the engine does not have; copies of a whole replica are planned one by one.
+_LACKS: Final = ("dp", "dcp", "cp", "vp", "etp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +225,9 @@ def _plan(case: Case, available: Available | None) -> EngineMemory:
     graphs = 0.0 if settings.eager else _graphs_gib(case, min(graph, running))
     drafted = _draft_gib(case, rest.tokens, form)
     reserve = before * (1 - fraction)
-    why = undividable(case.decoder, case.layout) + _reasons(rest, reserve, table, graphs, sum(drafted))
+    why = layout_refusal(case.decoder, case.layout, without=_LACKS) + _reasons(
+        rest, reserve, table, graphs, sum(drafted)
+    )
     concurrency = min(rest.tokens / length, running)
     terms = [
         ("runtime", gpu.reported_gib - before),

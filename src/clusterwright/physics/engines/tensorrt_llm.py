@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.caches_by_layer import Kept, kept_on_stages
@@ -18,12 +19,15 @@ from clusterwright.physics.engines.activations import captured_sizes, forward_gi
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import trtllm_flags, trtllm_yaml
 from clusterwright.physics.engines.results import GIB, Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
-from clusterwright.physics.engines.settings import Settings, cache_format, undividable
+from clusterwright.physics.engines.settings import Settings, cache_format, layout_refusal
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
 
 #: First release whose default backend is PyTorch.
 _PYTORCH_SINCE = (1, 0)
+
+#: Parallel sizes that the engine does not have; copies of a whole replica are planned one by one.
+_LACKS: Final = ("dp", "dcp", "cp", "vp", "etp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,7 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
         kv_tokens=tokens * layout.attention_dp,
         max_concurrency=min(tokens / per_request, sequences) * layout.attention_dp,
         max_context=min(tokens, case.decoder.max_context),
-        why=undividable(case.decoder, case.layout) + _reasons(left, tokens, settings.max_model_len),
+        why=layout_refusal(case.decoder, case.layout, without=_LACKS) + _reasons(left, tokens, settings.max_model_len),
         band=Band(0.25, "few public logs of TensorRT-LLM; the pool is exact where free memory after loading is known"),
         flags=trtllm_flags(case, length, sequences, settings.max_num_batched_tokens or c.tokens),
         extra_config=trtllm_yaml(case, fraction, block),

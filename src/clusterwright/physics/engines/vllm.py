@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from clusterwright.model.decoders import Decoder, LatentAttention
 from clusterwright.physics.caches_by_layer import Kept, bytes_per_token, kept_on_stages
@@ -22,9 +23,12 @@ from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.blocks import Pool, share_blocks
 from clusterwright.physics.engines.flags import vllm_flags
 from clusterwright.physics.engines.results import GIB, Band, EngineMemory, Gpu, Measured, bar, known, whole
-from clusterwright.physics.engines.settings import Settings, cache_format, has_states, undividable
+from clusterwright.physics.engines.settings import Settings, cache_format, has_states, layout_refusal
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
+
+#: Parallel sizes that the engine does not have; copies of a whole replica are planned one by one.
+_LACKS: Final = ("attention_dp", "cp", "vp", "etp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,9 @@ def _plan(case: Case, measured: Measured) -> EngineMemory:
     needed = pool.request_blocks(step.length, step.tokens, case.layout.dcp)
     concurrency = blocks / needed
     longest = pool.longest(blocks, case.decoder.max_context, step.tokens, case.layout.dcp)
-    why = undividable(case.decoder, case.layout) + _reasons(case, budget, pools[binding], blocks, needed, longest, step)
+    why = layout_refusal(case.decoder, case.layout, without=_LACKS) + _reasons(
+        case, budget, pools[binding], blocks, needed, longest, step
+    )
     if not inside:
         why += _graphs_outside(gpu, constants, budget, stage.activation, graphs)
     return EngineMemory(

@@ -169,3 +169,8 @@ def test_layouts_that_heads_do_not_divide_over_are_refused(decoder: Decoder, tp:
 def test_partial_expert_groups_are_pointed_out() -> None:
     plan = plan_memory(qwen3_moe(), Layout(tp=8, ep=4), H200)
     assert "it has no EP4" in plan.notes[-1]
+
+
+def test_parallelism_that_vllm_lacks_is_refused() -> None:
+    plan = plan_memory(deepseek_v3(), Layout(tp=8, attention_dp=8), H200)
+    assert plan.why[0] == "the engine has no attention_dp = 8"
