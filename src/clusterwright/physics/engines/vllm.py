@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from clusterwright.model.decoders import Decoder, LatentAttention
-from clusterwright.physics.caches_by_layer import Kept, bytes_per_token, kept_on_stages
+from clusterwright.physics.caches_by_layer import Kept, kept_on_stages
 from clusterwright.physics.engines import vllm_versions as versions
 from clusterwright.physics.engines.activations import captured_sizes, forward_gib, graphs_gib, sampler_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
@@ -220,11 +220,13 @@ def _plan(case: Case, measured: Measured) -> EngineMemory:
 
 
 def token_bytes(case: Case) -> float:
-    """B of one more token of a long sequence on the fullest GPU, without padding of blocks."""
-    settings = _settings(case)
-    form = cache_format(case.decoder, settings.kv_format, "fp8_ds_mla")
-    drafts = settings.speculative_tokens > 0
-    return bytes_per_token(case.decoder, case.layout, form, windows=not _window_aware(settings), drafts=drafts)
+    """B of one more token of a long sequence on the fullest GPU, drafting layers included, blocks not rounded."""
+    kinds = ("full",) if _window_aware(_settings(case)) else ("full", "window", "chunk")
+    sizes = [0.0] * case.layout.pp
+    for stage, kept in _kept(case):
+        if kept.kind in kinds and kept.role != "compressor":
+            sizes[stage] += kept.entry_bytes / kept.ratio
+    return max(sizes) / case.layout.dcp
 
 
 def estimated_graphs_gib(case: Case, step: Step) -> float:

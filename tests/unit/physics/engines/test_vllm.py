@@ -85,7 +85,9 @@ def test_own_draft_layers_join_the_pool() -> None:
 def test_a_draft_model_joins_the_pool() -> None:
     settings = VllmSettings(speculative_tokens=3)
     plan = plan_memory(llama_70b(), Layout(tp=4), H100, settings, draft=llama(num_hidden_layers=1))
-    assert plan.kv_tokens < plan_memory(llama_70b(), Layout(tp=4), H100).kv_tokens
+    plain = plan_memory(llama_70b(), Layout(tp=4), H100)
+    assert plan.kv_tokens < plain.kv_tokens
+    assert plan.kv_bytes_per_token == plain.kv_bytes_per_token * 81 / 80
     assert '"eagle3"' in plan.flags[-1]
 
 
