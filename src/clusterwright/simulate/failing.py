@@ -130,6 +130,8 @@ class Failure:
 class Failing:
     """The failures of a cluster in order of time; `next_s` is when `pop` has something to say, infinite for never.
 
+    `next_ms` is the whole millisecond at or after it.
+
     Args:
         causes: each an independent process.
         streams: a cause draws from `streams.of("failures", name)`, the lemons from `streams.of("lemons")`.
@@ -185,6 +187,7 @@ class Failing:
 
     def _look(self) -> None:
         self.next_s = min([clock.next_s for clock in self._clocks], default=math.inf)
+        self.next_ms = math.inf if math.isinf(self.next_s) else math.ceil(self.next_s * 1000)
 
     def _strike(self, at_s: float, cause: Cause, target: int) -> Failure | None:
         struck = self._members[cause.level][target] if cause.level else (target,)

@@ -20,6 +20,7 @@ class Happening(StrEnum):
     BACK = "back"
     SPARE_IN = "spare in"
     INSTALLED = "installed"
+    STOPPED = "stopped before the end"
 
 
 class Event(NamedTuple):

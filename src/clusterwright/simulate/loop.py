@@ -114,6 +114,7 @@ class Simulation:
         self._interruptions = Interruptions(world, self._beginnings, self._endings.end)
         self._upkeep = Upkeep(world, self._interruptions, Streams(seed, replication))
         self._endings.serve(self._beginnings, self._upkeep)
+        self._agenda, self._failing, self._books = world.agenda, self._upkeep.failing, world.books
         until_s = scenario.until_s
         self._until_ms = _NEVER if until_s is None else to_ms(until_s)
         jobs = scenario.jobs
@@ -136,7 +137,7 @@ class Simulation:
     def run(self, watch: Callable[[Progress], bool] | None = None) -> Outcome:
         """Run to the end, or until `watch` says so."""
         self._upkeep.begin()
-        self._world.books.count(0)
+        self._books.count(0)
         stopped, instants, until_ms = False, 0, self._until_ms
         with rare_collections():
             while (now_ms := self._next_ms()) < until_ms:
@@ -150,7 +151,7 @@ class Simulation:
 
     def _next_ms(self) -> float:
         """The next instant at which something happens; infinite when nothing will that matters to a job."""
-        entries = self._world.agenda.entries
+        entries = self._agenda.entries
         due = self._submit_ms
         if entries and entries[0][0] < due:
             due = entries[0][0]
@@ -160,15 +161,15 @@ class Simulation:
             due = min(due, self._beginnings.loaded_ms(self._now_ms))
         if self._until_ms == _NEVER and not self._running and self._next == self._count:
             return due if self.state.waiting else _NEVER  # repairs may still let a job start, failures may not
-        fails_ms = self._upkeep.next_ms
+        fails_ms = self._failing.next_ms
         return due if due <= fails_ms else max(self._now_ms, fails_ms)
 
     def _step(self, now_ms: int) -> None:
-        agenda, upkeep, state = self._world.agenda, self._upkeep, self.state
+        agenda, state = self._agenda, self.state
         if agenda.entries and agenda.entries[0][0] <= now_ms:
             agenda.run_until(now_ms)
         while (self._loads and self._beginnings.load_until(now_ms)) or (
-            upkeep.next_ms <= now_ms and upkeep.fail_until(now_ms)
+            self._failing.next_ms <= now_ms and self._upkeep.fail_until(now_ms)
         ):
             agenda.run_until(now_ms)
         if self._submit_ms <= now_ms:
@@ -177,7 +178,7 @@ class Simulation:
             state.wake()
         if state.waiting:  # without anybody who waits there is nothing to decide
             self._decide(now_ms)
-        self._world.books.count(now_ms)
+        self._books.count(now_ms)
         if self._timed:
             wake_s = state.next_wake_s(now_ms / 1000)
             self._wake_ms = _NEVER if wake_s is None else max(now_ms + 1, math.ceil(wake_s * 1000))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from clusterwright.ledger.accounting import Ledger, Unbalanced
-from clusterwright.ledger.attempts import Ending
+from clusterwright.ledger.attempts import Ending, charge_finished
 from clusterwright.ledger.lines import Line
 
 from .builders import US, attempt, ledger
@@ -167,3 +167,32 @@ def test_rows_grow_with_accounts_and_lines_not_with_attempts() -> None:
         made.charge(US, attempt(admitted_s=i * 2.0, started_s=i * 2.0 + 0.5, ended_s=i * 2.0 + 1))
         made.free(i * 2.0 + 1, "h100", 16)
     assert len(made.close(1000.0).amounts) == 4
+
+
+def test_all_that_changed_at_an_instant_can_be_counted_at_once() -> None:
+    apart, at_once = ledger(), ledger()
+    for made in (apart, at_once):
+        made.free(5.0, "h100", 16, "TOPOLOGY")
+    apart.admit(10.0, "h100", 8)
+    apart.free(10.0, "h100", 8, "QUOTA_WAIT")
+    apart.charge(US, attempt(admitted_s=10.0, started_s=20.0))
+    apart.free(100.0, "h100", 16)
+    at_once.count(10_000, "h100", 8, 8, "QUOTA_WAIT")
+    charge_finished(at_once.sums_of(US), 8, 10_000, 80_000, 0)
+    at_once.count(100_000, "h100", -8, 16)
+    assert at_once.close(200.0) == apart.close(200.0)
+
+
+def test_counts_that_do_not_balance_are_an_error_when_time_goes_on() -> None:
+    made = ledger()
+    made.count(10_000, "h100", 8, 9)
+    with pytest.raises(Unbalanced, match="16 GPUs are installed, but 9 are free, 8 held"):
+        made.count(11_000, "h100", 0, 9)
+
+
+def test_an_attempt_that_began_before_the_ledger_is_divided_within_it_alone() -> None:
+    made = ledger(since_s=50.0)
+    made.count(0, "h100", 8, 8)
+    made.divide(made.sums_of(US), attempt())
+    made.count(100_000, "h100", -8, 16)
+    assert made.close(100.0).by("line") == {("productive",): 400_000, ("free without demand",): 400_000}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterwright.ledger.attempts import ENTRIES, Ending, charge_attempt, charge_part
+from clusterwright.ledger.attempts import ENTRIES, Ending, charge_attempt, charge_finished, charge_part
 from clusterwright.ledger.lines import Entry, Line
 from clusterwright.model.jobs import Cause
 
@@ -114,3 +114,10 @@ def test_parts_of_an_attempt_add_up_to_the_whole() -> None:
 def test_every_entry_of_attempts_is_there_once() -> None:
     assert len(set(ENTRIES)) == len(ENTRIES)
     assert Entry(Line.FAILED, "out of memory") in ENTRIES
+
+
+def test_an_attempt_that_finished_is_charged_alike_without_a_record() -> None:
+    direct, recorded = [0] * len(ENTRIES), [0] * len(ENTRIES)
+    charge_finished(direct, 8, 10_000, 84_000, 6_000)
+    charge_attempt(recorded, attempt(saved_s=100.0, stalled_s=6.0))
+    assert direct == recorded

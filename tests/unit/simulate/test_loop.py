@@ -16,7 +16,7 @@ from clusterwright.simulate.jobs import Fate, Kind, SimJob
 from clusterwright.simulate.loop import Simulation, simulate
 from clusterwright.simulate.maintaining import Maintenance
 from clusterwright.simulate.repairs import Care
-from clusterwright.simulate.scenarios import Faults, NodeLoss
+from clusterwright.simulate.scenarios import Faults, NodeLoss, Strike
 from clusterwright.simulate.tallies import Fared
 
 
@@ -239,3 +239,14 @@ def test_a_gpu_hour_is_3600000_gpu_milliseconds():
     outcome = simulate(scenario([SimJob(0, 3600, kind(8))]))
     assert outcome.lines.by_line()[Line.PRODUCTIVE] == 8 * GPU_MS_PER_GPU_H
     assert Entry(Line.PRODUCTIVE) in {entry for _, entry in outcome.lines.amounts}
+
+
+def test_a_gang_on_a_node_that_is_drained_can_still_be_struck_there():
+    gang = kind(8, 2, retries=None)
+    drain = Strike(10.0, (0,), "ecc", Effect.DRAIN)
+    faults = Faults((Cause("software", 1000 * 864.0, effect=Effect.JOB),), strikes=(drain,))
+    _, log = logged(scenario([SimJob(0, 2000, gang)], 2, faults=faults, until_s=2000.0), 4)
+    drained = next(i for i, line in enumerate(log) if "\tout\tn0\t" in line)
+    struck = next(i for i, line in enumerate(log) if "\tfailure\tn0\tsoftware" in line)
+    assert drained < struck
+    assert "\tinterrupted\tjob 0\t16 GPUs\tsoftware" in log[struck + 1]
