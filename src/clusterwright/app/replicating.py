@@ -16,13 +16,14 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clusterwright.app.picturing import Painter
 from clusterwright.app.simulated_figures import sum_up
+from clusterwright.files.outputs import replacing
 from clusterwright.ledger.lines import to_ms
 from clusterwright.lib.errors import Unavailable
 from clusterwright.report.replications import Picture, Replication
@@ -44,7 +45,7 @@ class Task:
         real_wait_ms: as `sum_up`.
         domains: of every node, to paint a picture; None paints none.
         end_s: when the simulation is expected to end, for the picture.
-        events: file for the log of events.
+        events: file for the log of events; its last line says so where the simulation was stopped before its end.
     """
 
     scenario: Scenario
@@ -120,12 +121,18 @@ def replicate(
 
 
 def run_task(task: Task, watch: Callable[[Progress], bool] | None) -> Result:
-    """Simulate one replication."""
+    """Simulate one replication; its log of events takes its place when all of it is written."""
+    if task.events is None:
+        return _simulate(task, watch, None)
+    with replacing(task.events) as log:
+        return _simulate(task, watch, log)
+
+
+def _simulate(task: Task, watch: Callable[[Progress], bool] | None, log: TextIO | None) -> Result:
     failures = Counter[str]()
     scenario = _fresh(task.scenario)
     counted_ms = to_ms(scenario.counted_from_s)
     painter = None if task.domains is None else Painter(scenario, task.domains, task.end_s)
-    log = None if task.events is None else task.events.open("w", encoding="utf-8", newline="\n")
 
     def observe(event: Event) -> None:
         if event.what is Happening.FAILED and event.at_ms >= counted_ms:
@@ -135,12 +142,10 @@ def run_task(task: Task, watch: Callable[[Progress], bool] | None) -> Result:
         if log is not None:
             log.write(render_event(event) + "\n")
 
-    try:
-        simulation = Simulation(scenario, task.seed, observe=observe)
-        outcome = simulation.run(watch)
-    finally:
-        if log is not None:
-            log.close()
+    simulation = Simulation(scenario, task.seed, observe=observe)
+    outcome = simulation.run(watch)
+    if log is not None and outcome.partial:
+        log.write(render_event(Event(to_ms(outcome.ended_s), Happening.STOPPED)) + "\n")
     picture = None if painter is None else painter.finish(outcome.ended_s)
     return Result(sum_up(outcome, failures, task.real_wait_ms), picture)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem, Unavailable
 
@@ -38,7 +40,8 @@ def write_text(path: Path, text: str, *, replace: bool = False) -> None:
         if path.is_dir():
             raise InvalidInput(Problem(Place(str(path)), "", "this is a directory", "remove it or choose another name"))
         if replace:
-            _replace(path, text)
+            with replacing(path) as stream:
+                stream.write(text)
         else:
             with path.open("x", encoding="utf-8", newline="\n") as stream:
                 stream.write(text)
@@ -54,11 +57,30 @@ def write_text(path: Path, text: str, *, replace: bool = False) -> None:
         raise Unavailable(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def _replace(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """A text that is written piece by piece and takes the place of a file, or becomes one, when the block is over.
+
+    Where the block raises nothing is left of it, and what was there before stays. A pipe or a device is written to.
+
+    Raises:
+        InvalidInput: when it is a directory.
+        Unavailable: when the system does not let us write there.
+    """
+    if path.is_dir():
+        raise InvalidInput(Problem(Place(str(path)), "", "this is a directory", "remove it or choose another name"))
+    path = path.resolve()
+    try:
+        if path.exists() and not path.is_file():
+            with path.open("w", encoding="utf-8", newline="\n") as stream:
+                yield stream
+            return
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be written: {error.strerror or error}") from error
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+            yield stream
         # mkstemp makes the file private; a new file gets the mode any other new file would get.
         mask = os.umask(0)
         os.umask(mask)

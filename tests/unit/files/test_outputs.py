@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterwright.files.outputs import TEMPLATES, read_template, write_text
+from clusterwright.files.outputs import TEMPLATES, read_template, replacing, write_text
 from clusterwright.lib.errors import InvalidInput, Unavailable
 
 EXAMPLES = {"single-server": "single-server", "two-workers": "two-workers", "training": "training-1024"}
@@ -56,3 +56,33 @@ def test_a_directory_or_file_in_the_way_is_named(tmp_path: Path, replace: bool) 
 def test_what_the_system_refuses_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="cannot be written"):
         write_text(Path("/proc/none/f"), "x")
+
+
+def test_a_text_written_in_pieces_is_there_when_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_text("old", encoding="utf-8")
+    with replacing(file) as stream:
+        stream.write("a\n")
+        stream.write("b\n")
+        assert file.read_text(encoding="utf-8") == "old"
+    assert file.read_text(encoding="utf-8") == "a\nb\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_text_that_is_broken_off_leaves_what_was_there(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_text("old", encoding="utf-8")
+    with pytest.raises(UnicodeEncodeError), replacing(file) as stream:
+        stream.writelines(["a\n", "\ud800"])
+    assert file.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_device_is_written_to_and_a_directory_is_refused(tmp_path: Path) -> None:
+    with replacing(Path("/dev/null")) as stream:
+        stream.write("a\n")
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(InvalidInput, match="directory"), replacing(tmp_path):
+        pass
+    with pytest.raises(Unavailable, match="cannot be written"), replacing(tmp_path / "none" / "log"):
+        pass
