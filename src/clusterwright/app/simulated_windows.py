@@ -95,7 +95,10 @@ def _told(trace: Trace, *masks: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> t
             "in the cluster and not in the statistics of jobs"
         )
     if unknown:
-        told.append(f"{unknown:,} jobs came before the window and have no recorded start; they are not in it")
+        told.append(
+            f"{unknown:,} jobs came before the window and have no recorded start; they are not in it, begin "
+            "earlier and give --warm-up to have them in the cluster"
+        )
     return tuple(told)
 
 

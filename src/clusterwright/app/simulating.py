@@ -105,11 +105,8 @@ class Workshop:
 
     def build(self, overrides: Sequence[str], label: str = "", failures: str | None = None) -> Future:
         """The future of the architecture with some values written over."""
-        check_paths(self.base, overrides)
-        expanded = expand_nodes(self.base, overrides)
-        document = self._load(expanded) if expanded else self.base
         asked = self.asked
-        site = site_of(document, self._catalogue, failures or asked.failures)
+        site = site_of(self._document(overrides), self._catalogue, failures or asked.failures)
         saves = NEVER if asked.checkpoint_s is None else interval(asked.checkpoint_s)
         habits = Habits(asked.queues, saves, None if asked.gpus_only else self._host)
         days, warm_up_s, lead_s = self._span()
@@ -141,6 +138,10 @@ class Workshop:
         assert future.fit is not None
         trace = sample(future.fit, Streams(seed).of("arrivals"), future.days + future.warm_up_s / _DAY_S)
         return jobs_of_trace(trace, future.site, future.habits, self._paces(future.site), 0.0)
+
+    def _document(self, overrides: Sequence[str]) -> Document:
+        check_paths(self.base, overrides)
+        return self._load(expand_nodes(self.base, overrides)) if overrides else self.base
 
     def _paces(self, site: Site) -> Paces:
         paces = Paces(site, self._catalogue, self.asked.speeds, self._measured_on)
@@ -194,8 +195,8 @@ class Workshop:
         return replace(cut, trace=cut.trace.take(inside), remarks=())
 
     def _measured(self) -> tuple[str, Host | None]:
-        """GPU on which jobs that record none were measured, and how their CPU and memory are read: as the files say."""
-        site = site_of(self.base, self._catalogue, self.asked.failures)
+        """GPU on which jobs that record none were measured, and how their CPU and memory are read: as it is."""
+        site = site_of(self._document(self.asked.overrides), self._catalogue, self.asked.failures)
         gpus = {pool.gpu for pool in site.pools}
         only = gpus.pop() if len(gpus) == 1 else ""
         if self._cut is None:

@@ -42,21 +42,34 @@ def erlang_c_wait_s(load):
     return busy * _MEAN_S / (_SERVERS * (1 - load))
 
 
+def setting(arrivals, work, **fields):
+    """The same customers as jobs of one GPU in one strict queue on 8 GPUs."""
+    count = len(arrivals)
+    none, same = np.full(count, NONE_MS), np.zeros(count, dtype=np.int32)
+    jobs = Jobs(arrivals, work, none, same, np.zeros(count, dtype=np.uint8), (kind(1),))
+    tree = QueueTree((Queue("default", None, {"h100": Quota(8)}, strict=True),))
+    return Scenario(nodes(1), jobs, tree=tree, **fields)
+
+
 @pytest.mark.parametrize("load", [0.5, 0.8, 0.95])
 def test_waits_are_those_of_the_recursion(load):
     arrivals, work = drawn(3000, load, 5)
-    count = len(arrivals)
-    jobs = Jobs(
-        arrivals,
-        work,
-        np.full(count, NONE_MS),
-        np.zeros(count, dtype=np.int32),
-        np.zeros(count, dtype=np.uint8),
-        (kind(1),),
-    )
-    tree = QueueTree((Queue("default", None, {"h100": Quota(8)}, strict=True),))
-    outcome = simulate(Scenario(nodes(1), jobs, tree=tree))
-    assert np.array_equal(outcome.results.waited_ms, recursion(arrivals, work))
+    assert np.array_equal(simulate(setting(arrivals, work)).results.waited_ms, recursion(arrivals, work))
+
+
+def test_a_warm_up_takes_away_what_an_empty_beginning_makes_too_good():
+    """Six mean run times are counted: from the empty cluster on, and after it was 99 % full without a queue."""
+    filled_s, counted_s, load = 100 * math.log(100), 600.0, 0.7
+    cold, warm = [], []
+    for seed in range(200):
+        arrivals, work = drawn(150, load, seed)
+        for found, begin_s in ((cold, 0.0), (warm, filled_s)):
+            within = arrivals < (begin_s + counted_s) * 1000
+            outcome = simulate(setting(arrivals[within], work[within], counted_from_s=begin_s))
+            found += (outcome.results.waited_ms[outcome.scenario.counted] / 1000).tolist()
+    theory_s = erlang_c_wait_s(load)
+    assert np.mean(cold) < 0.75 * theory_s
+    assert np.mean(warm) == pytest.approx(theory_s, rel=0.1)
 
 
 def test_the_recursion_agrees_with_erlang_c():
