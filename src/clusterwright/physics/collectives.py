@@ -41,7 +41,10 @@ def all_reduce_us(
     size_bytes: float, ranks: float, latency_us: float, bandwidth_gbytes_s: float, root_us: float
 ) -> float:
     """µs of an all-reduce of `size_bytes` over `ranks` GPUs of one domain; 0 for one rank."""
-    return collective_us("all-reduce", size_bytes, ranks, CollectiveTerms(latency_us, bandwidth_gbytes_s, root_us))
+    if ranks <= 1:
+        return 0.0
+    moved = size_bytes * (2 * (ranks - 1) / ranks) / (bandwidth_gbytes_s * 1e3)
+    return latency_us + moved + root_us * math.sqrt(size_bytes)
 
 
 def bus_bandwidth_gbytes_s(

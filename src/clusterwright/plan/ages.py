@@ -50,7 +50,7 @@ class Aged:
 def aged_inputs(plan: Plan, catalogue: Catalogue, today: datetime.date) -> tuple[Aged, ...]:
     """Catalogue and published leaves of a plan that are too old on `today`, oldest first.
 
-    Market prices beside a unit cost carry their own day and are left out. A published constant is dated by the last date
+    Market prices beside a unit cost carry their own day and are left out. A constant is dated by the last date
     in its source, to the end of the month or year where it gives no day.
     """
     prices = {p.name: p for p in catalogue.prices()}
