@@ -6,7 +6,8 @@ widths; MLA keeps a second, absorbed form of its up-projections; draft layers st
 
 Sources: vLLM `vocab_parallel_embedding` (padding to 64), `quantization/mxfp4` (widths rounded up to 128 and 256 for
 Marlin), `attention/backends/mla/common.process_weights_after_loading` (W_UV, W_UK_T), `rotary_embedding` (cosine and
-sine of every position in the model's format), `fused_moe/layer.determine_expert_map`; SGLang took these over.
+sine of every position in the model's format), `fused_moe/layer.determine_expert_map`,
+`v1/spec_decode` (load_eagle_model: embedding and head shared with the target); SGLang took these over.
 """
 
 from __future__ import annotations
@@ -120,10 +121,10 @@ def load_weights(decoder: Decoder, layout: Layout, loading: Loading = Loading())
     """Bytes on one GPU of every stage.
 
     The first stage holds the embedding and the towers, the last one head, last norm and draft layers; a tied table is
-    on both.
+    on both. Draft layers use the model's own tables, whatever the checkpoint has: vLLM and SGLang share them.
     """
     of_kind = [layer_bytes(layer, layout, loading) for layer, _ in decoder.groups]
-    of_drafts = [layer_bytes(layer, layout, loading) for layer in decoder.drafts] if loading.drafts else []
+    of_drafts = [layer_bytes(_without_tables(x), layout, loading) for x in decoder.drafts] if loading.drafts else []
     bounds = stage_bounds(len(decoder.layers), layout.pp)
     found = []
     for index, (first, end) in enumerate(bounds):
@@ -134,7 +135,7 @@ def load_weights(decoder: Decoder, layout: Layout, loading: Loading = Loading())
         for drafted in of_drafts if last else ():
             _add_all(sizes, drafted, 1)
         for part in decoder.tables:
-            if _on_stage(part, decoder, index, last):
+            if _on_stage(part, decoder, index, last) or (of_drafts and last and part.role == "embedding"):
                 _add(sizes, _TERMS.get(part.role, "other"), _table_bytes(part, decoder, layout, loading))
         if index == 0 and loading.towers:
             for part in decoder.towers:
@@ -143,6 +144,10 @@ def load_weights(decoder: Decoder, layout: Layout, loading: Loading = Loading())
             _add(sizes, "rotary table", rotary_bytes(decoder))
         found.append(tuple(sizes.items()))
     return LoadedWeights(tuple(found))
+
+
+def _without_tables(layer: Layer) -> Layer:
+    return replace(layer, parts=tuple(p for p in layer.parts if p.role not in ("embedding", "head")))
 
 
 def layer_bytes(layer: Layer, layout: Layout, loading: Loading = Loading()) -> dict[str, int]:

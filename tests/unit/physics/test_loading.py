@@ -78,9 +78,18 @@ def test_the_vocabulary_is_padded_to_64() -> None:
     assert padded == 32064 * 4096 * 2
 
 
-def test_draft_layers_load_only_with_speculation() -> None:
+def test_draft_layers_load_only_with_speculation_and_share_tables() -> None:
+    """DeepSeek-V3's draft layer: 11.5 billion parameters in fp8 divided, a projection of 2 · 7,168² in bf16 copied."""
     decoder = deepseek_v3()
-    assert loaded_gib(decoder, Layout(tp=8), Loading(drafts=True)) > loaded_gib(decoder, Layout(tp=8)) + 1
+    extra = loaded_gib(decoder, Layout(tp=8), Loading(drafts=True)) - loaded_gib(decoder, Layout(tp=8))
+    assert extra == pytest.approx((11.5e9 / 8 + 2 * 2 * 7168**2) / GIB, rel=0.02)
+
+
+def test_a_draft_layer_on_the_last_stage_brings_the_embedding_there() -> None:
+    decoder, layout = deepseek_v3(), Layout(pp=2)
+    plain, drafting = (dict(load_weights(decoder, layout, Loading(drafts=d)).stages[1]) for d in (False, True))
+    assert "embedding" not in plain
+    assert drafting["embedding"] == 129280 * 7168 * 2
 
 
 def test_requantising_leaves_tables_norms_and_routers() -> None:
