@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
+from clusterwright.model.calibrations import Calibration
 from clusterwright.model.failures import FailureRates
 from clusterwright.model.hardware import Entry, Gpu, Nic, NodeShape
 from clusterwright.model.language_models import LanguageModel
@@ -44,6 +45,7 @@ TYPES: Final[Mapping[str, type[Entry]]] = MappingProxyType(
         "prices": Price,
         "api_prices": ApiPrice,
         "failures": FailureRates,
+        "calibrations": Calibration,
         "support.driver_branches": DriverBranch,
         "support.fabric_manager": FabricManagerRule,
         "support.firmware": FirmwareRule,
@@ -144,6 +146,10 @@ class Catalogue:
     def failures(self, name: str, place: Place | None = None) -> FailureRates:
         """The failure rates of that system or alias; InvalidInput with the nearest names otherwise."""
         return self._look_up("failures", FailureRates, name, place)
+
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """Constants of serving engines, shipped ones first."""
+        return self._all("calibrations", Calibration)
 
     @cached_property
     def support(self) -> Support:

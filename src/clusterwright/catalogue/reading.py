@@ -20,7 +20,7 @@ MAX_BYTES: Final = 8 * 2**20
 MAX_DEPTH: Final = 40
 
 #: Sections of a catalogue file; `support` holds lists of its own.
-SECTIONS: Final = ("gpus", "shapes", "nics", "models", "prices", "api_prices", "failures", "support")
+SECTIONS: Final = ("gpus", "shapes", "nics", "models", "prices", "api_prices", "failures", "calibrations", "support")
 SUPPORT_LISTS: Final = (
     "driver_branches",
     "fabric_manager",
