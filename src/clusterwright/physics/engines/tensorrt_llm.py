@@ -78,16 +78,18 @@ def plan_memory(
     *,
     free_after_load_gib: float | None = None,
     larger: Sequence[Gpu] = (),
+    advise: bool = True,
 ) -> EngineMemory:
     """Memory of the GPU that binds, and what the pool of one replica holds.
 
     Args:
         free_after_load_gib: from a log ("available"), instead of the estimate.
         larger: GPUs to try when it does not fit.
+        advise: whether changes are tried when it does not fit.
     """
     case = Case(decoder, layout, gpu, settings)
     now = _plan(case, free_after_load_gib)
-    if now.fits:
+    if now.fits or not advise:
         return now
     return replace(now, advice=ranked_changes(case, now, lambda other: _plan(other, None), larger))
 

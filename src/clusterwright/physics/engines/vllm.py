@@ -74,6 +74,7 @@ def plan_memory(
     draft: Decoder | None = None,
     measured: Measured | None = None,
     larger: Sequence[Gpu] = (),
+    advise: bool = True,
 ) -> EngineMemory:
     """Memory of the GPU that binds, and what the pool of one replica holds.
 
@@ -81,10 +82,11 @@ def plan_memory(
         draft: EAGLE or another draft model; its layers join the pool and its weights the last stage.
         measured: figures of a log, taken instead of estimates.
         larger: GPUs to try when it does not fit.
+        advise: whether changes are tried when it does not fit.
     """
     case = Case(decoder, layout, gpu, settings, draft)
     now = _plan(case, measured or Measured())
-    if now.fits:
+    if now.fits or not advise:
         return now
     return replace(now, advice=ranked_changes(case, now, lambda other: _plan(other, Measured()), larger))
 

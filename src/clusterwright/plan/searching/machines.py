@@ -1,0 +1,56 @@
+"""A pool's GPU as each estimator wants it."""
+
+from __future__ import annotations
+
+from clusterwright.model.hardware import Gpu
+from clusterwright.physics.engines.results import GIB
+from clusterwright.physics.engines.results import Gpu as EngineGpu
+from clusterwright.physics.serving.sides import Device
+from clusterwright.plan.searching.questions import Pool
+
+
+def reported_gib(gpu: Gpu) -> float:
+    """GiB that CUDA or HIP reports of one device; what is built where nobody published it."""
+    return float((gpu.visible_memory or gpu.memory).value) / GIB
+
+
+def engine_gpu(pool: Pool) -> EngineGpu:
+    """The GPU of memory plans."""
+    return EngineGpu(pool.gpu.name, reported_gib(pool.gpu), pool.gpu.vendor)
+
+
+def inner_domain(pool: Pool) -> int:
+    """GPUs that reach each other without a NIC: by their own links, else over PCIe inside a node."""
+    return max(pool.domain_gpus, 1) if _linked(pool) else pool.gpus_per_node
+
+
+def link_bytes_s(pool: Pool) -> float:
+    """B/s and direction of one GPU to the others of its domain; 0 where the catalogue knows no link at all."""
+    gpu = pool.gpu
+    if _linked(pool) and gpu.scale_up is not None:
+        return float(gpu.scale_up.per_direction.value)
+    return float(gpu.pcie.rate.value) / 8 if gpu.pcie else 0.0
+
+
+def nic_bytes_s(pool: Pool) -> float:
+    """B/s and direction of one GPU out of its domain, oversubscription counted; 0 where no network is known."""
+    return (pool.nic_gbytes_s or 0.0) * 1e9 / pool.oversubscription
+
+
+def device(pool: Pool) -> Device:
+    """The GPU of serving times. Where GPUs or nodes have no link the rate is a byte per second: nothing may use it."""
+    gpu = pool.gpu
+    names = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4")
+    rates = {name: rate.value for name in names if (rate := getattr(gpu.dense, name)) is not None}
+    return Device(
+        memory_gib=reported_gib(gpu),
+        bandwidth_bytes_s=gpu.bandwidth.value,
+        flops_s=rates,
+        link_bytes_s=link_bytes_s(pool) or 1.0,
+        domain=inner_domain(pool),
+        nic_bytes_s=nic_bytes_s(pool) or 1.0,
+    )
+
+
+def _linked(pool: Pool) -> bool:
+    return pool.gpu.scale_up is not None and pool.domain_gpus > 1

@@ -1,0 +1,92 @@
+"""Memory of many layouts of one model under one engine, each by the engine's own estimator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from clusterwright.model.decoders import Decoder
+from clusterwright.physics.engines import sglang, tensorrt_llm, vllm
+from clusterwright.physics.engines.advice import Case
+from clusterwright.physics.engines.results import EngineMemory
+from clusterwright.physics.engines.settings import Settings
+from clusterwright.physics.layouts import Layout
+from clusterwright.physics.loading import requantised
+from clusterwright.plan.searching.machines import engine_gpu
+from clusterwright.plan.searching.questions import ServingQuestion
+
+#: Engines that memory is modelled for.
+ENGINES: Final = ("vllm", "sglang", "tensorrt-llm")
+
+
+def longest_sequence(question: ServingQuestion) -> int:
+    """Tokens of the longest sequence that must fit: as stated, else the 95th percentiles, else the means."""
+    if question.max_model_len is not None:
+        return question.max_model_len
+    held = question.lengths
+    return int((held.p95_in or held.mean_in) + (held.p95_out or held.mean_out))
+
+
+def served(question: ServingQuestion) -> Decoder:
+    """The model with its linear layers in the format that is served."""
+    return question.decoder if question.weights is None else requantised(question.decoder, question.weights)
+
+
+def settings(question: ServingQuestion, length: int) -> Settings:
+    """The engine's settings for sequences of `length`.
+
+    Raises:
+        ValueError: if no such engine is modelled.
+    """
+    kinds: dict[str, Settings] = {
+        "vllm": vllm.VllmSettings(),
+        "sglang": sglang.SglangSettings(),
+        "tensorrt-llm": tensorrt_llm.TrtllmSettings(),
+    }
+    if question.engine not in kinds:
+        raise ValueError(f"engine {question.engine} is not modelled; of {', '.join(ENGINES)}")
+    plain = kinds[question.engine]
+    return replace(
+        plain,
+        version=question.version or plain.version,
+        max_model_len=length,
+        kv_format=question.kv_format,
+        memory_share=question.memory_share,
+    )
+
+
+def plan(question: ServingQuestion, decoder: Decoder, layout: Layout, length: int, *, advise: bool) -> EngineMemory:
+    """The engine's memory plan of one layout."""
+    how, gpu = settings(question, length), engine_gpu(question.pool)
+    if isinstance(how, vllm.VllmSettings):
+        return vllm.plan_memory(decoder, layout, gpu, how, advise=advise)
+    if isinstance(how, sglang.SglangSettings):
+        return sglang.plan_memory(decoder, layout, gpu, how, advise=advise)
+    assert isinstance(how, tensorrt_llm.TrtllmSettings)
+    return tensorrt_llm.plan_memory(decoder, layout, gpu, how, advise=advise)
+
+
+def groups(layout: Layout) -> int:
+    """Attention groups with a cache of their own."""
+    return layout.dp * layout.attention_dp
+
+
+def most_sequences(question: ServingQuestion, decoder: Decoder, layout: Layout) -> int:
+    """Sequences that the engine runs at a time on all groups of a replica, whatever the cache holds."""
+    how = settings(question, longest_sequence(question))
+    if isinstance(how, vllm.VllmSettings):
+        case = Case(decoder, layout, engine_gpu(question.pool), how)
+        return vllm.step_of(case).sequences * groups(layout)
+    if isinstance(how, tensorrt_llm.TrtllmSettings):
+        return (how.max_num_seqs or how.constants.batch) * groups(layout)
+    return (how.max_num_seqs or sglang.default_requests(0, 1)) * groups(layout)
+
+
+def places(question: ServingQuestion, decoder: Decoder, layout: Layout) -> float:
+    """Tokens of one group's cache, as sequences of mean length fill it.
+
+    Blocks, windows and states make a token's share depend on the length: the pool is planned for that length.
+    """
+    mean = max(1, round(question.lengths.mean_in + question.lengths.mean_out))
+    held = plan(question, decoder, layout, min(mean, decoder.max_context), advise=False)
+    return held.max_concurrency * mean / groups(layout)

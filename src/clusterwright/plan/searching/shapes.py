@@ -1,0 +1,61 @@
+"""What of a model decides whether a layout is possible: heads, widths, experts, layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from clusterwright.model.decoders import (
+    Attention,
+    CompressedAttention,
+    Decoder,
+    Experts,
+    LatentAttention,
+    Mlp,
+    StateMixer,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Numbers that parallel sizes must divide; 0 where the model has none of the kind.
+
+    Args:
+        heads: greatest common divisor of query heads over the layers. kv_heads: different counts of KV heads.
+        state_heads: greatest common divisor of heads of recurrent states.
+        widths: greatest common divisor of dense and shared feed-forward widths; expert_width of routed experts.
+        latent: every attention layer keeps one compressed vector that tensor ranks cannot divide.
+    """
+
+    layers: int
+    heads: int
+    kv_heads: tuple[int, ...]
+    state_heads: int
+    widths: int
+    experts: int
+    expert_width: int
+    latent: bool
+
+
+def shape_of(decoder: Decoder) -> Shape:
+    """The numbers of a decoder."""
+    mixers = [layer.mixer for layer, _ in decoder.groups]
+    feeds = [layer.feed for layer, _ in decoder.groups]
+    attention = [m for m in mixers if isinstance(m, Attention | LatentAttention | CompressedAttention)]
+    routed = [f for f in feeds if isinstance(f, Experts)]
+    dense = [f.width for f in feeds if isinstance(f, Mlp)] + [f.shared_width for f in routed]
+    return Shape(
+        layers=len(decoder.layers),
+        heads=_common(m.heads for m in attention),
+        kv_heads=tuple(sorted({m.kv_heads for m in attention if isinstance(m, Attention)})),
+        state_heads=_common(m.heads for m in mixers if isinstance(m, StateMixer)),
+        widths=_common(dense),
+        experts=_common(f.experts for f in routed),
+        expert_width=_common(f.width for f in routed),
+        latent=bool(attention) and not any(isinstance(m, Attention) for m in attention),
+    )
+
+
+def _common(counts: Iterable[int]) -> int:
+    return math.gcd(*counts)

@@ -1,0 +1,156 @@
+"""The search for inference: what wins, what is impossible and why, what popular layouts lost by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from builders.decoders import DEEPSEEK_V3, QWEN3_MOE, decoder
+from builders.searches import LLAMA_70B, pool, serving
+from clusterwright.physics.layouts import Layout
+from clusterwright.plan.searching.questions import Lengths
+from clusterwright.plan.searching.reasons import Reason
+from clusterwright.plan.searching.serving import full_plan, search_serving
+
+ENGINES = ("vllm", "sglang", "tensorrt-llm")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_winners_fit_by_the_engines_own_estimator_and_meet_the_targets(engine) -> None:
+    question = serving(engine=engine, survive_nodes=1)
+    found = search_serving(question)
+    best = found.best
+    assert best is not None
+    assert full_plan(question, best.layout) == best.memory
+    for row in found.table(20):
+        assert row.memory.fits
+        assert row.ttft_s <= 2.0
+        assert row.tpot_s <= 0.05
+        assert row.nodes <= 128
+    costs = [row.gpu_h_per_mtok for row in found.table()]
+    assert costs == sorted(costs)
+
+
+def test_one_request_more_would_miss_a_target_or_outgrow_the_cache() -> None:
+    question = serving(goal="throughput")
+    best = search_serving(question).best
+    assert best is not None
+    one_more = search_serving(serving(rate=None, concurrency=best.concurrency + 1.0)).why_not(best.layout).row
+    assert one_more is not None
+    assert one_more.needed == 2
+
+
+@pytest.mark.parametrize(
+    ("layout", "reason", "words"),
+    [
+        (Layout(tp=4), Reason.MEMORY, "GiB"),
+        (Layout(tp=16), Reason.DOMAIN, "16 ranks exchange in every layer, 8 GPUs"),
+        (Layout(tp=3), Reason.HEADS, "128 query heads over 3 ranks"),
+        (Layout(tp=8, pp=62), Reason.LAYERS, "61 layers into 62 stages"),
+        (Layout(tp=8, ep=4), Reason.ENGINE, "vllm does not run TP8 EP4"),
+        (Layout(tp=8, dp=2), Reason.COPIES, "2 copies"),
+        (Layout(tp=8, pp=200), Reason.POOL, "takes 1,600 GPUs, the pool has 1,024"),
+        (Layout(tp=4, pp=3), Reason.NODES, "12 GPUs do not fill nodes of 8"),
+        (Layout(dp=512, ep=512), Reason.EXPERTS, "256 experts over 512"),
+        (Layout(dp=16, ep=16), Reason.TTFT, "first token after"),
+    ],
+)
+def test_why_not_names_the_rule_with_its_numbers(layout, reason, words) -> None:
+    found = search_serving(serving()).why_not(layout)
+    assert found.reason == reason
+    assert words in found.text
+
+
+def test_kv_heads_widths_and_the_network_decide_too() -> None:
+    dense = decoder(LLAMA_70B)
+    assert search_serving(serving(dense)).why_not(Layout(dp=2)).reason == Reason.COPIES
+    odd = decoder(LLAMA_70B, num_attention_heads=48, num_key_value_heads=6, head_dim=128)
+    assert search_serving(serving(odd)).why_not(Layout(tp=4)).reason == Reason.KV_HEADS
+    narrow = decoder(LLAMA_70B, intermediate_size=28676)
+    assert search_serving(serving(narrow)).why_not(Layout(tp=8)).reason == Reason.WIDTHS
+    alone = search_serving(serving(dense, pool(nic_gbytes_s=None))).why_not(Layout(tp=8, pp=2))
+    assert alone.reason == Reason.NETWORK
+    assert "no network between nodes is known" in alone.text
+
+
+def test_a_longer_sequence_than_the_model_allows_is_never_possible() -> None:
+    found = search_serving(serving(decoder(LLAMA_70B), max_model_len=200_000))
+    assert found.best is None
+    assert found.why_not(Layout(tp=8)).text == "200,000 tokens wanted, the model allows 131,072"
+
+
+def test_popular_layouts_that_lost_say_by_how_much() -> None:
+    found = search_serving(serving(survive_nodes=1))
+    best = found.best
+    assert best is not None
+    losers = {each.name: each for each in found.losers()}
+    whole = losers["tensor ranks over the node"]
+    assert whole.row is not None
+    assert f"{whole.row.gpu_h_per_mtok / best.gpu_h_per_mtok:.3g} × the cost per token" in whole.text
+    assert "exceed the budget by" in losers["one GPU a replica"].text
+
+
+def test_lost_nodes_are_replaced_by_replicas_and_paid_for() -> None:
+    plain, safe = (
+        search_serving(serving(decoder(LLAMA_70B), survive_nodes=n)).why_not(Layout(tp=4)).row for n in (0, 2)
+    )
+    assert plain is not None
+    assert safe is not None
+    assert safe.needed == plain.needed
+    assert safe.replicas == plain.replicas + 2 * 2
+    assert safe.gpus == 4 * safe.replicas
+    assert safe.domain_gpus == 8
+    assert safe.domain_nodes == 1
+    assert safe.cost_per_h == pytest.approx(3.5 * safe.gpus)
+    assert safe.cost_per_mtok_output == pytest.approx(safe.cost_per_h / (50 * 500 * 3600) * 1e6)
+    assert safe.cost_per_mtok_total == pytest.approx(safe.cost_per_h / (50 * 2500 * 3600) * 1e6)
+
+
+def test_goals_choose_by_what_they_say() -> None:
+    rows = {goal: search_serving(serving(goal=goal)).best for goal in ("cost", "latency", "throughput", "domain")}
+    assert min(rows.values(), key=lambda r: r.tpot_s) is rows["latency"]
+    assert min(rows.values(), key=lambda r: r.gpu_h_per_mtok).gpu_h_per_mtok == rows["cost"].gpu_h_per_mtok
+    assert rows["domain"].domain_gpus == min(row.domain_gpus for row in rows.values())
+
+
+def test_a_front_has_no_row_that_another_beats() -> None:
+    found = search_serving(serving(decoder(QWEN3_MOE)))
+    front = found.pareto("gpu_h_per_mtok", "tpot_s")
+    points = [(row.gpu_h_per_mtok, row.tpot_s) for row in found.table()]
+    assert front
+    for row in front:
+        mine = (row.gpu_h_per_mtok, row.tpot_s)
+        assert not any(p != mine and p[0] <= mine[0] and p[1] <= mine[1] for p in points)
+    with pytest.raises(ValueError, match="no column colour; of gpu_h_per_mtok"):
+        found.pareto("colour", "tpot_s")
+
+
+def test_without_a_load_one_full_replica_is_sized() -> None:
+    best = search_serving(serving(rate=None)).best
+    assert best is not None
+    assert best.replicas == 1
+    assert best.gpu_h_per_mtok == pytest.approx(best.charged_gpus / (best.requests_s * 500 * 3600) * 1e6)
+
+
+def test_reasons_count_every_layout_that_was_tried() -> None:
+    found = search_serving(serving())
+    assert sum(found.reasons().values()) == len(found.judged.reason)
+    assert found.reasons()[Reason.NONE] == len(found.ranked) == np.count_nonzero(found.judged.possible)
+
+
+def test_another_engine_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="engine tgi is not modelled; of vllm, sglang, tensorrt-llm"):
+        search_serving(serving(engine="tgi"))
+
+
+def test_reuse_of_prefixes_shortens_the_first_token() -> None:
+    cold, warm = (
+        search_serving(serving(rate=None, concurrency=8.0, lengths=Lengths(2000, 500, reused_share=share)))
+        .why_not(Layout(tp=8))
+        .row
+        for share in (0.0, 0.8)
+    )
+    assert cold is not None
+    assert warm is not None
+    assert warm.ttft_s < cold.ttft_s
+    assert decoder(DEEPSEEK_V3).max_context >= 2500
