@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar, cast
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.model.calibrations import Calibration
+from clusterwright.model.decoders import Decoder
 from clusterwright.model.failures import FailureRates
 from clusterwright.model.hardware import Entry, Gpu, Nic, NodeShape
 from clusterwright.model.language_models import LanguageModel
@@ -78,6 +79,7 @@ class Catalogue:
     files: tuple[str, ...] = ()
     _built: dict[str, dict[str, Entry]] = field(default_factory=dict, compare=False, repr=False)
     _aliases: dict[str, dict[str, str]] = field(default_factory=dict, compare=False, repr=False)
+    _decoders: dict[str, Decoder] = field(default_factory=dict, compare=False, repr=False)
 
     def gpu(self, name: str, place: Place | None = None) -> Gpu:
         """The GPU of that name or alias; InvalidInput with the nearest names otherwise."""
@@ -110,6 +112,26 @@ class Catalogue:
     def find_model(self, name: str) -> LanguageModel | None:
         """The model of that Hugging Face id or alias, None if unknown."""
         return self._find("models", LanguageModel, name)
+
+    def find_decoder(self, name: str) -> Decoder | None:
+        """The model of that id or alias layer by layer; None if unknown, or if the entry has no `config`.
+
+        Only the facts of that one model are read; the result is kept.
+
+        Raises:
+            UnknownArchitecture: a user's entry whose config cannot be counted exactly.
+        """
+        own = self._table("models").get(fold(name))
+        config = None if own is None else self.raw["models"][own].get("config")
+        if own is None or config is None:
+            return None
+        if own not in self._decoders:
+            # Most commands need no config counted: these modules are read when one is.
+            from clusterwright.model.huggingface import parse_config
+            from clusterwright.model.huggingface.facts import typed
+
+            self._decoders[own] = parse_config(typed(config), name=own)
+        return self._decoders[own]
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

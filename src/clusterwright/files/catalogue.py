@@ -7,7 +7,7 @@ as long, and every command would pay for it. `write_compiled` makes the second f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -62,12 +62,26 @@ def read_sources() -> dict[str, str]:
 def compile_sources() -> dict[str, Any]:
     """The shipped YAML files as one value of plain text, lists and mappings.
 
+    Fields of a model that follow from its `config` are written out, so that nobody counts them again at every start.
+
     Raises:
         InvalidInput: with everything wrong in them.
     """
     from clusterwright.catalogue.parsing import parse_catalogue
 
-    return {kind: dict(named) for kind, named in parse_catalogue(read_sources()).raw.items()}
+    raw = {kind: dict(named) for kind, named in parse_catalogue(read_sources()).raw.items()}
+    raw["models"] = {name: _written_out(name, fields) for name, fields in raw["models"].items()}
+    return raw
+
+
+def _written_out(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    if "config" not in fields or "layers" in fields:
+        return dict(fields)
+    from clusterwright.model.huggingface import parse_config
+    from clusterwright.model.huggingface.facts import typed
+    from clusterwright.model.huggingface.summaries import summary_of
+
+    return {**summary_of(parse_config(typed(fields["config"]), name=name)), **fields}
 
 
 def write_compiled() -> Path:

@@ -6,7 +6,8 @@ width as `intermediate_size`; nested `text_config`; three names for the expert c
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -16,7 +17,8 @@ from clusterwright.model.units import Text
 Natural = Annotated[int, Field(ge=0)]
 #: mha, gqa: full attention, planned. mla: DeepSeek's latent attention. hybrid: linear attention or Mamba layers among
 #: attention layers. sparse: attention over an indexed or compressed selection (DSA, CSA). chunked: within blocks.
-AttentionKind = Literal["mha", "gqa", "mla", "hybrid", "sparse", "chunked"]
+#: mixed: layers of different sizes, or parts that a few numbers do not describe.
+AttentionKind = Literal["mha", "gqa", "mla", "hybrid", "sparse", "chunked", "mixed"]
 
 
 class Moe(Record):
@@ -69,6 +71,7 @@ class LanguageModel(Entry):
 
     Args:
         family: lower-case (llama, qwen3).
+        config: facts of config.json that count, by its own names; fields that are not given follow from them.
         revision: commit of the repository that was read, where known.
         attention: kind; only mha and gqa are complete enough to plan with.
         layers, hidden, heads, kv_heads, head_dim, vocab: as in config.json; head_dim always explicit. kv_heads and
@@ -85,6 +88,7 @@ class LanguageModel(Entry):
     """
 
     family: Text
+    config: dict[str, Any] | None = None
     revision: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$")] | None = None
     attention: AttentionKind
     layers: Positive
@@ -117,6 +121,23 @@ class LanguageModel(Entry):
     def id(self) -> str:
         """Hugging Face id."""
         return self.name
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_config(cls, fields: Any) -> Any:
+        """Fill fields that are not given from `config`."""
+        if not isinstance(fields, Mapping) or not isinstance(fields.get("config"), Mapping) or "layers" in fields:
+            return fields
+        # Most commands need no config counted: these modules are read when one is.
+        from clusterwright.model.huggingface import UnknownArchitecture, parse_config
+        from clusterwright.model.huggingface.facts import typed
+        from clusterwright.model.huggingface.summaries import summary_of
+
+        try:
+            decoder = parse_config(typed(fields["config"]), name=str(fields.get("name", "")))
+        except UnknownArchitecture as unknown:
+            raise ValueError(f"config: {unknown.reason} ({', '.join(unknown.missing)})") from unknown
+        return {**summary_of(decoder), **fields}
 
     @model_validator(mode="after")
     def _complete(self) -> LanguageModel:

@@ -8,9 +8,11 @@ import json
 import pytest
 
 from clusterwright.catalogue.catalogues import TYPES, Catalogue
+from clusterwright.catalogue.counting import compare
 from clusterwright.files.catalogue import COMPILED, DATA, compile_sources, load_catalogue
 from clusterwright.model.hardware import Entry, Gpu
 from clusterwright.model.language_models import LanguageModel
+from clusterwright.physics.parameters import count_parameters
 
 CATALOGUE = load_catalogue()
 ENTRIES = list(CATALOGUE.entries())
@@ -118,34 +120,22 @@ def test_no_adapter_carries_more_than_its_slot(nic) -> None:  # type: ignore[no-
         assert nic.total_rate.value <= nic.host_rate.value
 
 
-def parameters(model: LanguageModel) -> int:
-    """Total parameters of a dense or MoE model with ordinary attention, norms included."""
-    assert model.kv_heads is not None
-    assert model.head_dim is not None
-    hidden, wide = model.hidden, model.heads * model.head_dim
-    narrow = model.kv_heads * model.head_dim
-    attention = hidden * wide * 2 + hidden * narrow * 2
-    attention += (wide + 2 * narrow) * model.qkv_bias + hidden * model.output_bias + 2 * model.head_dim * model.qk_norm
-    dense = model.mlp_matrices * hidden * (model.intermediate or 0)
-    sparse = 0
-    if model.moe is not None:
-        experts = model.moe.experts * model.moe.intermediate + model.moe.shared_intermediate
-        sparse = model.mlp_matrices * hidden * experts + hidden * model.moe.experts
-    dense_layers = model.layers if model.moe is None else model.moe.dense_layers
-    layers = model.layers * (attention + 2 * hidden) + dense_layers * dense + (model.layers - dense_layers) * sparse
-    return layers + hidden + model.vocab * hidden * (1 if model.tied_embeddings else 2)
+@pytest.mark.parametrize("model", CATALOGUE.models, ids=lambda m: m.name)
+def test_a_models_facts_give_its_published_parameters(model: LanguageModel) -> None:
+    decoder = CATALOGUE.find_decoder(model.name)
+    assert decoder is not None
+    if model.parameters is not None:
+        assert compare(decoder, model.parameters).rounded
+    if model.active_parameters is not None:
+        assert decoder.multiplied <= model.active_parameters * 1.06
+        assert decoder.active >= model.active_parameters * 0.91
 
 
-COUNTED = [m for m in CATALOGUE.models if m.plannable and m.parameters is not None]
-
-
-@pytest.mark.parametrize("model", COUNTED, ids=lambda m: m.name)
-def test_a_models_shape_gives_its_published_parameters(model: LanguageModel) -> None:
-    assert model.parameters is not None
-    if "safetensors" in (model.parameters_source or ""):
-        assert parameters(model) == model.parameters
-    else:  # rounded by the publisher, or with small parts that the shape leaves out
-        assert parameters(model) == pytest.approx(model.parameters, rel=0.01)
+@pytest.mark.parametrize("model", [m for m in CATALOGUE.models if m.plannable], ids=lambda m: m.name)
+def test_plain_fields_describe_the_same_model(model: LanguageModel) -> None:
+    decoder = CATALOGUE.find_decoder(model.name)
+    assert decoder is not None
+    assert count_parameters(model).total == pytest.approx(decoder.text_parameters, rel=0.002)
 
 
 def test_known_shapes() -> None:

@@ -81,7 +81,7 @@ def _model(config: Config, mixers: tuple[LatentAttention, ...], *, own_tables: b
         tied=tied,
         blocks=blocks,
         tables=tables_of(config, tied=tied),
-        drafts=(draft_of(config, block(mixers[-1], feed), own_tables=own_tables),) * drafted,
+        drafts=(draft_of(config, block(mixers[0], feed), own_tables=own_tables),) * drafted,
     )
 
 

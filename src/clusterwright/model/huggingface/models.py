@@ -36,11 +36,16 @@ def context_of(config: Config) -> int:
     return config.whole("max_position_embeddings", "n_positions", "seq_length", "max_sequence_length", default=0)
 
 
+def vocab_of(config: Config) -> int:
+    """Rows of the embedding."""
+    return config.whole("vocab_size", "padded_vocab_size")
+
+
 def tables_of(
     config: Config, *, tied: bool, norm_bias: bool = False, head_bias: bool = False, final_norm: bool = True
 ) -> Weights:
     """Embedding, last norm and, where it is not tied, the head."""
-    hidden, vocab = hidden_of(config), config.whole("vocab_size", "padded_vocab_size")
+    hidden, vocab = hidden_of(config), vocab_of(config)
     embedding = Weight("embed_tokens", vocab, hidden, "embedding", "tp", used=0, linear=False)
     last = norm("norm", hidden, bias=norm_bias) if final_norm else ()
     head = () if tied else matrix("lm_head", vocab, hidden, "head", bias=head_bias)

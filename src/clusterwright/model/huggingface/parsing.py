@@ -38,10 +38,12 @@ def parse_config(
     reading = Config(facts, name or architecture, config)
     blueprint = family(reading)
     reading.check_all_read()
-    how = quantization or config.get("quantization_config") or facts.get("quantization_config")
+    own = config.get("quantization_config") or facts.get("quantization_config") or {}
+    # A checkpoint requantised in part keeps its first method beside that of its experts, in config.json alone.
+    how = own if own.get("moe_quant_algo") else quantization or own
     storage = parse_quantisation(how, _base(config, facts), reading.name, blueprint.scale_bytes)
-    if storage.experts is None and storage.default is not None and storage.default.format == "fp8":
-        storage = replace(storage, experts=blueprint.experts)
+    if storage.default is not None and storage.default.format == "fp8":
+        storage = replace(storage, experts_otherwise=blueprint.experts)
     return _decoder(blueprint, storage, name or architecture, architecture, reading)
 
 

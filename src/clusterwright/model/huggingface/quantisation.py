@@ -76,6 +76,8 @@ class Storage:
         only: where given, the modules that `default` is for.
         named: formats of single modules, before everything else.
         head: whether an output head that is not excluded is quantised too.
+        experts: of experts, where it differs from `default`; those of `experts_excluded` are stored as
+            `experts_otherwise`.
         notes: what the config leaves open.
     """
 
@@ -86,6 +88,8 @@ class Storage:
     named: tuple[tuple[Names, Scheme], ...] = ()
     head: bool = False
     experts: Scheme | None = None
+    experts_excluded: Names = field(default_factory=lambda: Names(()))
+    experts_otherwise: Scheme | None = None
     notes: tuple[str, ...] = ()
 
     def scheme_of(self, path: str) -> Scheme | None:
@@ -98,7 +102,10 @@ class Storage:
             return None
         if self.only is not None and path not in self.only:
             return None
-        return self.experts if self.experts is not None and ".experts." in path else self.default
+        if ".experts." not in path:
+            return self.default
+        chosen = self.experts_otherwise if path in self.experts_excluded else self.experts or self.experts_otherwise
+        return chosen or self.default
 
 
 def parse_quantisation(facts: Mapping[str, Any] | None, base: str, name: str, scale_bytes: int = 4) -> Storage:
@@ -135,10 +142,10 @@ def _fp8(facts: Mapping[str, Any], base: str, name: str, scale_bytes: int) -> St
     scheme = Scheme("fp8", (int(block[0]), int(block[1])), scale_bytes) if block else Scheme("fp8", (0, 0), 4)
     if facts.get("activation_scheme") == "static":
         scheme = replace(scheme, fixed=4)
-    storage = Storage(base, scheme, _excluded(facts))
     if facts.get("moe_quant_algo"):
-        return replace(storage, experts=_algorithm(str(facts["moe_quant_algo"]), name))
-    return storage
+        experts = _algorithm(str(facts["moe_quant_algo"]), name)
+        return Storage(base, scheme, experts=experts, experts_excluded=_excluded(facts))
+    return Storage(base, scheme, _excluded(facts))
 
 
 def _mxfp4(facts: Mapping[str, Any], base: str, name: str, scale_bytes: int) -> Storage:

@@ -23,6 +23,7 @@ from clusterwright.model.huggingface.models import (
     layers_of,
     norms,
     tables_of,
+    vocab_of,
 )
 from clusterwright.model.huggingface.patterns import windows_of
 from clusterwright.model.huggingface.weights import Block, Blueprint, Weights
@@ -78,7 +79,7 @@ def transformer(
     build = cache(lambda mixer, feed: block_of(hidden, mixer, feed, style))
     return Blueprint(
         hidden=hidden,
-        vocab=config.whole("vocab_size"),
+        vocab=vocab_of(config),
         max_context=context_of(config),
         tied=tied,
         blocks=tuple(build(mixer, feed) for mixer, feed in zip(mixers, feeds, strict=True)),
