@@ -51,6 +51,12 @@ def test_results_over_nodes(scores):
     assert max(abs(r.signed) for r in found.rows if "72×20" not in r.id) < 0.20
 
 
+def test_expert_exchange_over_nodes_is_not_fitted_and_close():
+    found = nccl.expert_exchanges()
+    assert found.passes
+    assert max(r.error for r in found.rows) < 0.10
+
+
 @pytest.mark.parametrize("gpu", nccl.FITTED)
 def test_the_shipped_terms_are_the_fit(gpu):
     rows = nccl.read_rows(CASES / "nccl" / f"{nccl.FITTED[gpu]}.csv")

@@ -21,7 +21,7 @@ import numpy as np
 from clusterwright.physics.ceilings import COLLECTIVES, Collective
 from clusterwright.physics.collective_fits import find_terms, interpolate
 from clusterwright.physics.collectives import CollectiveTerms, bus_factor, collective_us
-from clusterwright.physics.hierarchies import Fabric, over_nodes_us
+from clusterwright.physics.hierarchies import Fabric, copies_between, expert_exchange_us, over_nodes_us
 from clusterwright.physics.published import PUBLISHED, Published
 from validation.scoring import Row, Scored, mean_error
 
@@ -159,6 +159,7 @@ def score(cases: Path) -> list[Scored]:
             bars=False,
         ),
         over_nodes(),
+        expert_exchanges(),
     ]
 
 
@@ -197,3 +198,25 @@ def _published(p: Published) -> Row:
     close = abs(ours / p.busbw - 1) <= INSIDE
     name = f"{gpu} {p.domain_gpus}×{p.domains} {p.operation} at {p.nic_gbytes_s:g} GB/s"
     return Row(name, "over nodes", ours, p.busbw, close, reason=p.source)
+
+
+#: Expert-parallel ranks, GB/s of dispatch and combine per GPU; nodes of 8 H800 (160 GB/s into NVLink) with 50 GB/s per
+#: GPU, 4,096 tokens of 7,168 per GPU, 8 experts of at most 4 nodes, dispatch in fp8, combine in bf16.
+_DEEP_EP: Final = ((16, 43, 43), (32, 58, 57), (64, 51, 50))
+_DEEP_EP_SOURCE: Final = "deepseek-ai/DeepEP, README, normal kernels, 2025-04"
+
+
+def expert_exchanges() -> Scored:
+    """Published rates of DeepEP over nodes; it counts every copy to a node, the own one too."""
+    rows = []
+    for ranks, dispatch, combine in _DEEP_EP:
+        nodes = ranks // 8
+        fabric = Fabric(8, nodes, 50)
+        counted = copies_between(8, nodes, 4) * nodes / (nodes - 1)
+        for way, element, measured in (("dispatch", 1, dispatch), ("combine", 2, combine)):
+            time = expert_exchange_us(4096, 7168, element, 8, fabric, 160, 0, most_domains=4)
+            ours = 4096 * 7168 * element * counted / (time * 1e3)
+            close = abs(ours / measured - 1) <= INSIDE
+            rows.append(Row(f"{way} over {ranks}", "DeepEP", ours, measured, close, reason=_DEEP_EP_SOURCE))
+    bars = (("mean error", fmean(r.error for r in rows), BAR),)
+    return Scored("expert exchange over nodes", "within 16 %", "not fitted", tuple(rows), bars, (), "GB/s")
