@@ -146,11 +146,18 @@ def _blocker(state: State, flavor: str, free: int) -> str:
         return "BUDGET" if wanted else ""
     if head.id in state.claims:
         return "PREEMPTING"
-    if free < head.demand.least_gpus:
+    if free < head.demand.least_gpus or _short(state, flavor, head):
         return "HARDWARE_WAIT"
     if gpus_allowed(head, flavor, state.usage, state.policy) < head.demand.least_gpus:
         return "QUOTA_WAIT"
     return "FRAGMENTED" if head.demand.topology is None else "TOPOLOGY"
+
+
+def _short(state: State, flavor: str, head: Request) -> bool:
+    """Whether all nodes together have too little CPU or memory left for a job; a floor counts them in thousandths."""
+    spare = state.cluster.floors[flavor].spare
+    needs = head.demand.least_resources
+    return any(name in spare and int(spare[name].sum()) < round(amount * 1000) for name, amount in needs)
 
 
 def _head(state: State, flavor: str) -> Request | None:

@@ -1,13 +1,16 @@
 """What happens before counting begins fills the cluster and is in no figure; budgets gate admission."""
 
+from dataclasses import replace
+
 import pytest
-from tests.builders.simulations import kind, scenario
+from tests.builders.simulations import kind, nodes, scenario
 
 from clusterwright.ledger.lines import Line
 from clusterwright.queueing.budgets import Budget
 from clusterwright.queueing.policies import Policy, PreemptionPolicy, WithinQueue
 from clusterwright.queueing.quotas import Queue, QueueTree, Quota
-from clusterwright.simulate.jobs import SimJob
+from clusterwright.queueing.requests import Demand, Shape
+from clusterwright.simulate.jobs import Kind, SimJob
 from clusterwright.simulate.loop import simulate
 from clusterwright.simulate.outcomes import deliveries, ettr
 from clusterwright.simulate.tallies import Fared
@@ -51,6 +54,14 @@ def test_a_budget_gates_admission_until_its_next_period_and_the_ledger_says_so()
     outcome = simulate(scenario(rows, tree=tree, budgets={"a": Budget(8.0, every_s=7200.0)}, until_s=20_000.0))
     assert outcome.results.start_ms.tolist() == [0, 1_800_000, 7_200_000]
     assert outcome.lines.of(Line.FREE_WITH_DEMAND, "BUDGET") == 8 * 3_600_000
+
+
+def test_gpus_that_stay_free_for_want_of_cpu_wait_for_hardware():
+    host = (replace(nodes(1)[0], resources=(("cpu", 12.0),)),)
+    needing = Kind(Demand((Shape(1, 2, resources=(("cpu", 8.0),)),)))
+    outcome = simulate(scenario([SimJob(0, 60, needing), SimJob(0, 60, needing)], nodes=host))
+    assert outcome.results.start_ms.tolist() == [0, 60_000]
+    assert outcome.lines.of(Line.FREE_WITH_DEMAND, "HARDWARE_WAIT") == 6 * 60_000
 
 
 def test_what_a_budget_never_admits_waits_and_holds_up_nobody():
