@@ -172,7 +172,8 @@ def _plain(value: Any) -> Any:
         return {"unplanned": value.subject, "reason": value.reason, "missing": list(value.missing)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
-        return {f.name: _plain(getattr(value, f.name)) for f in fields if f.name != "figures"}
+        plain = {f.name: _plain(getattr(value, f.name)) for f in fields if f.name != "figures"}
+        return plain | {"swings": _plain(value.swings)} if isinstance(value, UnitCost) else plain
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):

@@ -178,3 +178,15 @@ def test_what_is_older_than_its_shelf_life_is_told():
     text = " ".join(render_plan(PLAN, aged=(old,)).split())
     assert "older than its shelf life published.mfu.x: 702 days old (2024-12-28), a calibration is good for 365" in text
     assert "older than its shelf life" not in render_plan(PLAN)
+
+
+def test_what_moves_a_unit_cost_is_in_the_text_and_the_values():
+    assert "moved most by: " in " ".join(render_plan(PLAN).split())
+    (chat,) = [u for u in plan_values(PLAN)["economics"]["units"] if u["workload"] == "chat"]
+    assert chat["swings"][0].keys() == {"name", "low_input", "high_input", "low", "high"}
+
+
+def test_published_prices_and_spares_stand_with_their_days_and_probabilities():
+    text = " ".join(render_plan(PLAN).split())
+    assert "at published prices, compute alone: rental " in text
+    assert "needed with a node back after 1 dayᵃ: 0ᵃ at 95.0%, 1ᵃ at 99.0%" in text
