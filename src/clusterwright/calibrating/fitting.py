@@ -20,6 +20,7 @@ from clusterwright.physics.serving.constants import BOUNDS, NAMES, Array, Consta
 #: Constants that differ by system beside its peaks; the others belong to engine and host.
 BY_SYSTEM: Final = ("weight_share", "expert_share", "cache_share", "math_share", "collective_us", "layer_us")
 _STEP: Final = 0.02
+LEVELS: Final = ("all", "engine", "version", "system")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Rule:
         ttft: weight of TTFT rows beside TPOT rows, which are less scattered.
         engine, version, system: spread of a level as a share of the constant's own.
         rounds: at most.
+        levels: that may differ.
     """
 
     soft: float = 0.20
@@ -42,6 +44,7 @@ class Rule:
     version: float = 0.8
     system: float = 0.4
     rounds: int = 8
+    levels: tuple[str, ...] = LEVELS
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class _Search:
         self.members: list[Array] = []
         self.spreads: list[float] = []
         labels = [dict(keys_of(r.engine, r.version, r.gpu)) for r in settings.rows]
-        for level in ("all", "engine", "version", "system"):
+        for level in rule.levels:
             share = {"all": 1.0, "engine": rule.engine, "version": rule.version, "system": rule.system}[level]
             for key in sorted({label[level] for label, u in zip(labels, use, strict=True) if u > 0}):
                 member = np.array([label[level] == key for label in labels], dtype=np.float64)

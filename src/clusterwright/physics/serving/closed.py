@@ -34,7 +34,9 @@ from clusterwright.physics.serving.steps import (
 )
 
 #: Halvings of the interval of running sequences.
-_HALVINGS: Final = 20
+_HALVINGS: Final = 18
+#: Sequences from which the interval starts; it is halved in logarithms, so the precision is relative.
+_FEWEST: Final = 1e-4
 
 
 @dataclass(frozen=True)
@@ -168,9 +170,9 @@ def disaggregated(
 
 def _running(each: Array, most: Array, output: Array, tpot, ttft) -> Array:  # type: ignore[no-untyped-def]
     """Sequences of a group that decode at a time: n·(TTFT + out·TPOT(n)) = each·out·TPOT(n), at most `most`."""
-    low, high = np.zeros_like(each), most.astype(np.float64)
+    low, high = np.full_like(each, _FEWEST), most.astype(np.float64)
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
+        middle = np.sqrt(low * high)
         step = total(tpot(middle))
         decode = output * step
         over = middle * (total(ttft(middle, step)) + decode) > each * decode

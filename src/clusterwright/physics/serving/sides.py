@@ -18,7 +18,8 @@ from clusterwright.physics.serving.traffic import Traffic, Weight
 
 #: Weight format → formats in which its products run, the first that the device has.
 COMPUTE: Final[Mapping[str, tuple[str, ...]]] = {
-    "fp32": ("fp32",),
+    "int64": ("fp32", "bf16"),
+    "fp32": ("fp32", "bf16"),
     "bf16": ("bf16",),
     "fp16": ("fp16", "bf16"),
     "fp8": ("fp8", "bf16"),

@@ -29,6 +29,7 @@ from clusterwright.model.decoders import (
 
 #: B per parameter of a format as served, block scales included.
 BYTES: Final[Mapping[str, float]] = {
+    "int64": 8.0,
     "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.515625,
 }  # fmt: skip
 #: Roles whose parameters follow the served weight format; tables, norms, routers and mixers' small parts keep theirs.
