@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from enum import IntEnum
+from heapq import heappop, heappush
 from typing import Any
 
 
@@ -35,14 +35,14 @@ class Agenda:
     def enter(self, at_ms: int, order: int, call: Call, what: Any) -> int:
         """Have something called at an instant; returns its number."""
         self._count += 1
-        heapq.heappush(self.entries, (at_ms, order, self._count, call, what))
+        heappush(self.entries, (at_ms, order, self._count, call, what))
         return self._count
 
     def run_until(self, now_ms: int) -> bool:
         """Call everything that is due, what is entered meanwhile for now included; whether there was anything."""
         entries, found = self.entries, False
         while entries and entries[0][0] <= now_ms:
-            _, _, number, call, what = heapq.heappop(entries)
+            _, _, number, call, what = heappop(entries)
             call(now_ms, number, what)
             found = True
         return found

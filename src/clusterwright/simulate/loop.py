@@ -117,6 +117,7 @@ class Simulation:
         self._agenda, self._failing, self._books = world.agenda, self._upkeep.failing, world.books
         until_s = scenario.until_s
         self._until_ms = _NEVER if until_s is None else to_ms(until_s)
+        self._endless = until_s is None
         jobs = scenario.jobs
         self._kinds, self._kind, self._limit = jobs.kinds, jobs.kind.data, jobs.limit_ms.data
         self._submit, self._count = jobs.submit_ms.data, len(jobs)
@@ -159,7 +160,7 @@ class Simulation:
             due = self._wake_ms
         if self._loads:
             due = min(due, self._beginnings.loaded_ms(self._now_ms))
-        if self._until_ms == _NEVER and not self._running and self._next == self._count:
+        if self._endless and not self._running and self._next == self._count:
             return due if self.state.waiting else _NEVER  # repairs may still let a job start, failures may not
         fails_ms = self._failing.next_ms
         return due if due <= fails_ms else max(self._now_ms, fails_ms)
@@ -196,26 +197,23 @@ class Simulation:
 
     def _arrive_until(self, now_ms: int) -> None:
         """Submit every job whose time has come."""
-        submit, number, count = self._submit, self._next, self._count
+        submit, number, count, observe = self._submit, self._next, self._count, self._world.observe
+        tallies, state, now_s = self._world.tallies, self.state, now_ms / 1000
         while number < count and submit[number] <= now_ms:
-            self._arrive(number, now_ms)
+            kind, limit_ms = self._kinds[self._kind[number]], self._limit[number]
+            request = Request(
+                JobId(str(number)), kind.demand, now_s, kind.queue, kind.priority,
+                None if limit_ms == NONE_MS else limit_ms / 1000,
+                None if kind.grace_ms is None else kind.grace_ms / 1000,
+                kind.user, kind.preemptible, kind.reservation, "", _NO_GATES,
+            )  # fmt: skip
+            tallies.queued_ms[number] = now_ms
+            tallies.fared[number] = _WAITING
+            state.submit(request)
+            if observe is not None:
+                observe(Event(now_ms, Happening.SUBMITTED, number, (), kind.demand.most_gpus, kind.queue))
             number += 1
         self._next, self._submit_ms = number, submit[number] if number < count else _NEVER
-
-    def _arrive(self, number: int, now_ms: int) -> None:
-        kind, world = self._kinds[self._kind[number]], self._world
-        limit_ms = self._limit[number]
-        request = Request(
-            JobId(str(number)), kind.demand, now_ms / 1000, kind.queue, kind.priority,
-            None if limit_ms == NONE_MS else limit_ms / 1000,
-            None if kind.grace_ms is None else kind.grace_ms / 1000,
-            kind.user, kind.preemptible, kind.reservation, "", _NO_GATES,
-        )  # fmt: skip
-        world.tallies.queued_ms[number] = now_ms
-        world.tallies.fared[number] = _WAITING
-        self.state.submit(request)
-        if world.observe is not None:
-            world.observe(Event(now_ms, Happening.SUBMITTED, number, (), kind.demand.most_gpus, kind.queue))
 
     def _progress(self) -> Progress:
         return Progress(self._now_ms / 1000, self._next, self._endings.ended, self._count)
