@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from clusterwright.app.replicating import Request, Show
+from clusterwright.app.simulated_misfits import split_never_fit
 from clusterwright.app.simulated_speeds import Speeds
 from clusterwright.app.simulating import Future, Workshop, run_futures
 from clusterwright.app.simulation_requests import SimulationRequest
@@ -161,7 +162,12 @@ def _elsewhere(workshop: Workshop, question: Question) -> list[Future]:
     if base.fit is not None:
         raise InvalidInput("--ask other-gpu is about given jobs; leave out --draw")
     pool = _pool(workshop, question)
-    return [base, replace(base, label=f"all jobs on {pool}", scenario=on_another_flavor(base.scenario, [pool]))]
+    moved = on_another_flavor(base.scenario, [pool])
+    split, never = split_never_fit(moved)
+    waits = base.stream.real_wait_ms[split.chosen]
+    stream = replace(base.stream, jobs=split.jobs, real_wait_ms=waits)
+    label, scenario = f"all jobs on {pool}", replace(moved, jobs=split.jobs)
+    return [base, replace(base, label=label, scenario=scenario, stream=stream, never_fit=(*base.never_fit, *never))]
 
 
 def _moved(question: Question, found: list[Simulated]) -> Answer:
@@ -179,6 +185,8 @@ def _moved(question: Question, found: list[Simulated]) -> Answer:
     if before.currency:
         money = change(_cost_of_success, lambda v: say_money(Estimate(v), before.currency))
         said.append(f"the cost of all GPUs per job that succeeded {money}")
+    if after.jobs < before.jobs:
+        said.append(f"{before.jobs - after.jobs:,} of {before.jobs:,} jobs can never run there")
     pool = after.label.rpartition(" ")[2]
     speeds = [f for f in after.figures if f.name.startswith((f"speeds.{pool}", "speeds.equal"))]
     told = "; ".join(f"speed × {f.value:.3g}, {f.origin.word}: {f.basis}" for f in speeds if f.origin is not None)

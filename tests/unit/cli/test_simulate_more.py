@@ -150,6 +150,21 @@ def test_another_gpu_class_of_which_nobody_knows_the_speed_is_said_to_be_as_fast
     assert "assumed: ratio of dense fp16 peaks" in known["basis"]
 
 
+def test_jobs_that_have_no_quota_of_the_other_gpus_are_named(tmp_path):
+    queues = "  queues:\n    research: {guarantee: {gpu: 64, other: 8}}\n"
+    (tmp_path / "quota.yaml").write_text(
+        TWO.replace("{engine: slurm, backfill: easy}\n", "\n  engine: slurm\n" + queues)
+    )
+    trace = trace_in(tmp_path, (0, 0, 7200), (23, 23, 3600))
+    rows = trace.read_text().replace("|1|cpu=8,gres/gpu=8,", "|2|cpu=8,gres/gpu=16,", 1)
+    trace.write_text(rows)
+    asked = ("simulate", tmp_path / "quota.yaml", "--trace", trace, *QUICK, "--ask", "other-gpu", "--pool", "other")
+    found = values(*asked)
+    assert "1 of 2 jobs can never run there" in found["answer"]
+    assert found["futures"][1]["never_fit"][0]["why"] == "queue research may use 8 GPUs at most"
+    assert run(*asked)[0] == 3
+
+
 def test_a_budget_stops_admission_until_what_was_planned_is_free_again(tmp_path):
     trace = trace_in(tmp_path, *((0, 0, 3600) for _ in range(4)), (50, 50, 60))
     budget = "scheduling.queues.research.budget={gpu_time: 400 GPU-h, every: 1 d, starts: 2026-05-01}"
