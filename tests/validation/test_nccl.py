@@ -13,7 +13,7 @@ if str(ROOT / "tools") not in sys.path:
 from validation.scoring import mean_error, share  # noqa: E402
 
 from clusterwright.physics.ceilings import COLLECTIVES  # noqa: E402
-from clusterwright.physics.collective_fits import find_terms  # noqa: E402
+from clusterwright.physics.collective_fits import WITHOUT_SWITCH, find_terms  # noqa: E402
 from validation import nccl  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
@@ -62,5 +62,25 @@ def test_the_shipped_terms_are_the_fit(gpu):
     rows = nccl.read_rows(CASES / "nccl" / f"{nccl.FITTED[gpu]}.csv")
     for operation in COLLECTIVES:
         for ranks in {r.ranks for r in rows}:
-            fitted = nccl.fit_terms(r for r in rows if (r.operation, r.ranks) == (operation, ranks))
-            assert fitted == find_terms(gpu, operation, ranks)
+            these = [r for r in rows if (r.operation, r.ranks) == (operation, ranks)]
+            assert nccl.fit_terms(r for r in these if not r.integer) == find_terms(gpu, operation, ranks)
+            if ranks == 8 and operation in WITHOUT_SWITCH.get(gpu, {}):
+                alone = nccl.fit_terms(r for r in these if r.integer)
+                assert alone == find_terms(gpu, operation, ranks, switch_adds=False)
+
+
+def test_sums_that_the_switch_does_not_add_up(scores):
+    found = scores["sums of integers"]
+    assert mean_error(found.rows) < nccl.BAR
+    assert {name for name, value, limit in found.bars if value > limit} == {
+        "mean error, h200-sxm-141",
+        "mean error, b200-sxm-180",
+    }
+    assert all(value < 0.085 for _, value, _ in found.bars)
+
+
+def test_published_results_of_one_node_are_not_fitted_and_close():
+    found = nccl.one_node()
+    assert found.passes
+    assert len(found.rows) == 5
+    assert max(r.error for r in found.rows) < 0.10

@@ -19,8 +19,13 @@ from typing import Final
 import numpy as np
 
 from clusterwright.physics.ceilings import COLLECTIVES, Collective
-from clusterwright.physics.collective_fits import find_terms, interpolate
-from clusterwright.physics.collectives import CollectiveTerms, bus_factor, collective_us
+from clusterwright.physics.collective_fits import find_terms, interpolate, most_ranks
+from clusterwright.physics.collectives import (
+    CollectiveTerms,
+    bus_bandwidth_gbytes_s,
+    bus_factor,
+    collective_us,
+)
 from clusterwright.physics.hierarchies import Fabric, copies_between, expert_exchange_us, over_nodes_us
 from clusterwright.physics.published import PUBLISHED, Published
 from validation.scoring import Row, Scored, mean_error
@@ -85,11 +90,11 @@ def read_rows(path: Path) -> list[Measured]:
 
 
 def fit_terms(rows: Iterable[Measured]) -> CollectiveTerms:
-    """The three terms with the least sum of relative errors over rows of one operation and rank count, none negative.
+    """The three terms with the least sum of relative errors over rows of one operation and rank count.
 
-    Reweighted least squares towards the least absolute relative error; the terms are rounded as they are printed.
+    None is negative. Reweighted least squares towards the least absolute relative error; rounded as they are printed.
     """
-    chosen = [r for r in rows if not r.integer]
+    chosen = list(rows)
     size = np.array([r.size_bytes for r in chosen], float)
     factor = bus_factor(chosen[0].operation, chosen[0].ranks)
     basis = np.stack([np.ones_like(size), size * factor / 1e3, np.sqrt(size)], axis=1)
@@ -145,19 +150,16 @@ def score(cases: Path) -> list[Scored]:
     for gpu, named in files.items():
         for stem, rows in named.items():
             for r in rows:
-                found = _row(r, gpu, _predict(r, find_terms(gpu, r.operation, r.ranks)))
+                found = _row(r, gpu, _predict(r, find_terms(gpu, r.operation, r.ranks, switch_adds=not r.added)))
+                if r.added and stem == FITTED[gpu]:
+                    continue  # what the terms without the switch were fitted to
                 (integer if r.added else own if stem == FITTED[gpu] else other).append(found)
     return [
         _scored("collectives in a node", "fitted on one file of a system, scored on its other files", other),
         _scored("collectives, fitted files", "in sample", own),
         _scored("collectives, rank count left out", "fitted on the other rank counts of the file", _ranks_out(files)),
-        _scored(
-            "sums of integers",
-            "not fitted: terms are of 16-bit sums",
-            integer,
-            ("NVSwitch adds up no integers: the ring does, so long messages are slower than predicted",),
-            bars=False,
-        ),
+        _scored("sums of integers", "fitted on one file of a system, scored on its other files", integer),
+        one_node(),
         over_nodes(),
         expert_exchanges(),
     ]
@@ -172,10 +174,25 @@ def _ranks_out(files: dict[str, dict[str, list[Measured]]]) -> list[Row]:
             these = [r for r in rows if r.operation == operation]
             counts = sorted({r.ranks for r in these})
             for left in counts:
-                kept = {n: fit_terms(r for r in these if r.ranks == n) for n in counts if n != left}
+                kept = {n: fit_terms(r for r in these if r.ranks == n and not r.integer) for n in counts if n != left}
                 terms = interpolate(kept, left)
                 found += [_row(r, gpu, _predict(r, terms)) for r in these if r.ranks == left]
     return found
+
+
+def one_node() -> Scored:
+    """Published bus bandwidths of long messages inside one node, with and without the switch adding up."""
+    rows = []
+    for p in PUBLISHED:
+        terms = find_terms(p.gpus[0], p.operation, p.domain_gpus, switch_adds=p.nvls is not False)
+        if p.domains > 1 or terms is None or p.domain_gpus > most_ranks(p.gpus[0]):
+            continue
+        time = collective_us(p.operation, p.size_bytes, p.domain_gpus, terms)
+        ours = bus_bandwidth_gbytes_s(p.size_bytes, time, p.domain_gpus, p.operation)
+        close = abs(ours / p.busbw - 1) <= INSIDE
+        rows.append(Row(f"{p.system}, {p.operation}", "one node", ours, p.busbw, close, reason=p.source))
+    bars = (("mean error", fmean(r.error for r in rows), BAR),)
+    return Scored("published results of one node", "within 16 %", "not fitted", tuple(rows), bars, (), "GB/s")
 
 
 def over_nodes() -> Scored:

@@ -1,8 +1,8 @@
 """Measured terms of collectives inside one node, by GPU, operation and rank count.
 
 Fitted to the 16-bit latencies of nccl-tests from 512 B to 512 MiB (`tools/validation/nccl.py` repeats it). Between
-measured rank counts and above them the terms follow from the nearest two (`interpolate`). Sums are of 16-bit numbers:
-an NVSwitch adds up no integers.
+measured rank counts and above them the terms follow from the nearest two (`interpolate`). Sums are of 16-bit numbers,
+which an NVSwitch of Hopper or later adds up itself from eight GPUs on; WITHOUT_SWITCH is without.
 """
 
 from __future__ import annotations
@@ -78,21 +78,38 @@ FITS: Final[Mapping[str, Mapping[Collective, Mapping[int, tuple[float, float, fl
         "all-to-all": {2: (6.511, 27.32, 0.004089), 4: (7.757, 24.69, 0.01253), 8: (8.965, 18.56, 0.02487)},
     },
 }
+#: The same over eight GPUs whose switch does not add up (NCCL_NVLS_ENABLE=0): fitted to sums of integers, which no
+#: NVSwitch adds up.
+WITHOUT_SWITCH: Final[Mapping[str, Mapping[Collective, tuple[float, float, float]]]] = {
+    "h100-sxm-80": {"all-reduce": (15.76, 379.5, 0.006945), "reduce-scatter": (10.45, 344.8, 0.003408)},
+    "h200-sxm-141": {"all-reduce": (16.61, 377.9, 0.005959), "reduce-scatter": (10.47, 352.4, 0.003714)},
+    "b200-sxm-180": {"all-reduce": (26.09, 693.7, 0.003247), "reduce-scatter": (16.71, 649.9, 0.002759)},
+    "b300-sxm-270": {"all-reduce": (25.99, 686.9, 0.00248), "reduce-scatter": (17.36, 661.3, 0.003115)},
+}
+#: Ranks of WITHOUT_SWITCH.
+_SWITCHED: Final = 8
 #: How far above the fastest measured bandwidth a line may lead.
 _MOST: Final = 1.25
 #: GPUs whose terms are those of another: the same links.
 _SAME: Final = {"a100-sxm-40": "a100-sxm-80"}
 
 
-def find_terms(gpu: str, operation: Collective, ranks: float) -> CollectiveTerms | None:
+def find_terms(gpu: str, operation: Collective, ranks: float, switch_adds: bool = True) -> CollectiveTerms | None:
     """Terms of an operation over `ranks` GPUs of one node; None for a GPU that nobody measured.
 
     Args:
         gpu: catalogue name.
         ranks: at least 2.
+        switch_adds: False where NVLS is off or cannot add up the type of number.
     """
     known = FITS.get(_SAME.get(gpu, gpu), {}).get(operation)
-    return interpolate({n: CollectiveTerms(*t) for n, t in known.items()}, ranks) if known else None
+    if not known:
+        return None
+    terms = {n: CollectiveTerms(*t) for n, t in known.items()}
+    alone = WITHOUT_SWITCH.get(gpu, {}).get(operation)
+    if alone is not None and not switch_adds:
+        terms[_SWITCHED] = CollectiveTerms(*alone)
+    return interpolate(terms, ranks)
 
 
 def most_ranks(gpu: str) -> int:

@@ -163,3 +163,13 @@ def test_expert_exchange_is_bound_by_the_network_over_nodes_and_by_the_domain_in
     assert over == pytest.approx(20 + 4096 * 7168 * 3.5 / (50e3 * 0.85), rel=1e-12)
     inside = expert_exchange_us(4096, 7168, 1, 8, Fabric(8, 1, 50), 160, 20)
     assert inside == pytest.approx(20 + 4096 * 7168 * 8 * 7 / 8 / 160e3, rel=1e-12)
+
+
+@pytest.mark.parametrize(("gpu", "ring"), [("h200-sxm-141", 367), ("b200-sxm-180", 682)])
+def test_without_the_switch_adding_up_eight_gpus_reach_what_was_published(gpu, ring):
+    """nccl-tests with NCCL_NVLS_ENABLE=0, 16 GiB, GB/s; not fitted."""
+    terms = find_terms(gpu, "all-reduce", 8, switch_adds=False)
+    time = collective_us("all-reduce", 16 * 2**30, 8, terms)
+    assert bus_bandwidth_gbytes_s(16 * 2**30, time, 8) == pytest.approx(ring, rel=0.03)
+    assert find_terms(gpu, "all-reduce", 4, switch_adds=False) == find_terms(gpu, "all-reduce", 4)
+    assert find_terms(gpu, "all-gather", 8, switch_adds=False) == find_terms(gpu, "all-gather", 8)
