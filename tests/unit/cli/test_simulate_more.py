@@ -74,6 +74,17 @@ def test_a_warm_up_is_in_the_cluster_and_in_no_figure():
     assert {f["name"]: f["origin"] for f in whole["rests_on"]}["jobs.warm_up"] == "assumed"
 
 
+def test_work_that_is_not_saved_at_the_end_is_told_apart_in_every_form():
+    replay = ("simulate", CLUSTER, "--trace", SACCT, *QUICK, "--days", "3")
+    found = values(*replay)
+    assert found["ledger"]["not_saved_yet_gpu_hours"]["value"] > 0
+    assert found["ettr_saved"]["value"] < found["ettr"]["value"]
+    _, text = run(*replay)
+    assert f"ETTR would be {found['ettr_saved']['value']:.3f} if all of them were lost" in text
+    _, page = run(*replay, "--format", "html")
+    assert f"{found['ettr_saved']['value']:.2f} if work not saved at the end were lost" in page
+
+
 def test_drawn_jobs_have_a_warm_up_of_their_own_that_is_said():
     found = values("simulate", CLUSTER, "--trace", SACCT, "--draw", "--days", "1", *QUICK)
     assert found["warm_up_s"] == 2 * 86400

@@ -27,6 +27,7 @@ from clusterwright.report.simulations import (
     comparisons,
     cost_per_hour,
     heading,
+    not_saved_gpu_h,
     say_difference,
     say_money,
     say_percent,
@@ -165,7 +166,7 @@ def _tiles(found: Simulated) -> Html:
     tiles = [
         (say_percent(estimate_of(rs, lambda r: goodput_share(r.lines))), "useful", "of the installed GPU time"),
         (say_percent(estimate_of(rs, lambda r: allocated_share(r.lines))), "allocated", "of the installed GPU time"),
-        (say_ratio(estimate_of(rs, lambda r: r.ettr)), "ETTR", "productive ÷ (held + queued)"),
+        (say_ratio(estimate_of(rs, lambda r: r.ettr)), "ETTR", _ettr(found)),
         (say_ratio(estimate_of(rs, lambda r: r.fairness)), "fairness", "Jain, delivered ÷ entitled"),
         (say_money(cost_per_hour(found), found.currency), "cost", "per successful GPU-hour"),
     ]
@@ -175,6 +176,15 @@ def _tiles(found: Simulated) -> Html:
         if value != "-"
     )
     return h("ul", shown, cls="tiles")
+
+
+def _ettr(found: Simulated) -> str:
+    """What ETTR is, and how much of it a failure after the end could still take."""
+    open_h = estimate_of(found.replications, not_saved_gpu_h)
+    if open_h is None or not open_h.value:
+        return "productive ÷ (held + queued)"
+    saved = say_ratio(estimate_of(found.replications, lambda r: r.ettr_saved))
+    return f"productive ÷ (held + queued); {saved} if work not saved at the end were lost"
 
 
 def _ledger(found: Simulated) -> Html:
