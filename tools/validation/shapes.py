@@ -1,7 +1,7 @@
 """Models counted layer by layer beside what their publishers state: the table of `make validate` and of docs/models.md.
 
-Run as a program it writes docs/models.md. Configs of ../shared/cases are read where they are present; the catalogue's own
-facts always.
+Run as a program it writes docs/models.md. Configs of ../shared/cases are read where they are present; the facts of the
+catalogue always.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ def table(cases: Path | None = None, catalogue: Catalogue | None = None) -> tupl
 
 def score(cases: Path) -> Scored:
     """Models with a published total: a row is inside when the count is that number to the digits that are given."""
+    shapes = table(cases)
     rows = tuple(
         Row(
             id=shape.name,
@@ -78,10 +79,10 @@ def score(cases: Path) -> Scored:
             inside=shape.comparison.rounded,
             reason=shape.comparison.way,
         )
-        for shape in table(cases)
+        for shape in shapes
         if shape.comparison is not None
     )
-    refused = tuple(f"{s.name}: {s.refused}" for s in table(cases) if s.refused)
+    refused = tuple(f"{s.name}: {s.refused}" for s in shapes if s.refused)
     return Scored(
         "shapes", "to the last digit, or to those that the publisher gives", "nothing is fitted", rows, (), refused
     )

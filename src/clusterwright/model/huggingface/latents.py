@@ -61,6 +61,8 @@ def _model(config: Config, mixers: tuple[LatentAttention, ...], *, own_tables: b
     correction = config.text("topk_method") == "noaux_tc"
     routing = Routing(correction=correction)
     sparse = sparse_layers_of(config)
+    if not any(sparse):
+        config.ignore("n_routed_experts", "num_experts_per_tok", "moe_intermediate_size", "n_shared_experts")
     feed = with_shared(config, experts_of(config)) if any(sparse) else None
     width = config.whole("intermediate_size", default=0)
 
