@@ -173,6 +173,34 @@ def test_a_warm_up_changes_what_is_counted_and_nothing_that_happens(setting, war
     assert late.lines.total_gpu_ms == sum(late.lines.installed_gpu_ms.values())
 
 
+@settings(deadline=None, max_examples=40)
+@given(scenarios(), st.integers(0, 5), st.lists(st.sampled_from([0.0, 1.5, 4.0, 16.0]), min_size=4, max_size=4))
+def test_cpu_that_is_short_is_never_given_twice(setting, seed, needs):
+    kinds = []
+    for kind, need in zip(setting.jobs.kinds, needs, strict=False):
+        groups = tuple(replace(g, resources=(("cpu", need),) if need else ()) for g in kind.demand.groups)
+        kinds.append(replace(kind, demand=replace(kind.demand, groups=groups)))
+    equipped = tuple(replace(n, resources=(("cpu", 16.0),)) for n in setting.nodes)
+    simulation = Simulation(replace(setting, nodes=equipped, jobs=replace(setting.jobs, kinds=tuple(kinds))), seed)
+    step = simulation._step
+
+    def checked(now_ms):
+        step(now_ms)
+        for floor in simulation.state.cluster.floors.values():
+            left = floor.resources["cpu"].copy()
+            for holding in simulation.state.running.values():
+                effect = floor.effect(holding.placement, holding.request.demand)
+                for node, parts in effect.further.get("cpu", {}).items():
+                    left[node] -= parts
+            assert np.array_equal(left, floor.spare["cpu"])
+            assert left.min() >= 0
+
+    simulation._step = checked
+    outcome = simulation.run()
+    assert outcome.lines.total_gpu_ms == sum(outcome.lines.installed_gpu_ms.values())
+    check_work(outcome)
+
+
 @settings(deadline=None, max_examples=30)
 @given(scenarios(), st.integers(0, 5))
 def test_cpu_that_is_never_short_changes_nothing(setting, seed):
