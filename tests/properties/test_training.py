@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from validation.training_systems import SYSTEMS
 
 from builders.decoders import DEEPSEEK_V3, LLAMA, QWEN3_MOE, decoder
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.memory import training_memory
 from clusterwright.physics.training.recipes import MODULES, Recipe
 from clusterwright.physics.training.speed import step_time
-from clusterwright.physics.training.systems import SYSTEMS
 
 MODELS = (
     decoder(LLAMA),

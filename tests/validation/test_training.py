@@ -15,13 +15,13 @@ if str(ROOT / "tools") not in sys.path:
     sys.path.insert(0, str(ROOT / "tools"))
 
 from validation.scoring import LEAST, SHARE, median_error, share  # noqa: E402
+from validation.training_systems import SYSTEMS  # noqa: E402
 from validation.training_tables import megatron_bridge  # noqa: E402
 
 from clusterwright.physics.training.calibration import CALIBRATED  # noqa: E402
 from clusterwright.physics.training.memory import training_memory_arrays  # noqa: E402
 from clusterwright.physics.training.recipes import Recipe  # noqa: E402
 from clusterwright.physics.training.speed import step_time_arrays  # noqa: E402
-from clusterwright.physics.training.systems import SYSTEMS  # noqa: E402
 from validation import training_memory as memory_set  # noqa: E402
 from validation import training_throughput as speed_set  # noqa: E402
 

@@ -22,10 +22,10 @@ from clusterwright.physics.training.calibration import CALIBRATED, Calibration
 from clusterwright.physics.training.fitting import Measured, fit_constants
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.physics.training.speed import BAND, StepTime, step_time
-from clusterwright.physics.training.systems import SYSTEMS
 from clusterwright.physics.training.work import training_work
 from validation.scoring import Row, Scored, mean_error, median_error
 from validation.torchtitan_tables import TitanRun, torchtitan
+from validation.training_systems import SYSTEMS
 from validation.training_tables import CONFIGS, Run, megatron_bridge
 
 #: Bars of the set: mean and median error with the model left out.

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from clusterwright.lib.quantities import Quantity
+from clusterwright.model.hardware import Gpu
+
 
 @dataclass(frozen=True, slots=True)
 class System:
@@ -43,17 +46,43 @@ class System:
         return wanted or self.fp8 or self.bf16
 
 
-_400G: Final = 50e9
-#: SMs × 16 × clock: 132 at 1.83 GHz, 148 at 1.92 GHz.
-_H: Final = 3.9e12
-_B: Final = 4.5e12
-#: Datasheet figures (as in the hardware catalogue) of systems with published training runs.
-SYSTEMS: Final[dict[str, System]] = {
-    "DGX-H100": System("DGX-H100", 989.4e12, 1978.9e12, 0.0, 66.9e12, 3.35e12, 450e9, 8, _400G, _H),
-    "DGX-H200": System("DGX-H200", 989.4e12, 1978.9e12, 0.0, 66.9e12, 4.8e12, 450e9, 8, _400G, _H),
-    "DGX-B200": System("DGX-B200", 2250e12, 4500e12, 9000e12, 75e12, 7.7e12, 900e9, 8, _400G, _B),
-    "DGX-B300": System("DGX-B300", 2250e12, 4500e12, 13500e12, 75e12, 7.7e12, 900e9, 8, 2 * _400G, 2 * _B),
-    "DGX-GB200": System("DGX-GB200", 2500e12, 5000e12, 10000e12, 80e12, 8.0e12, 900e9, 72, _400G, _B, 450e9),
-    "DGX-GB300": System("DGX-GB300", 2500e12, 5000e12, 15000e12, 80e12, 8.0e12, 900e9, 72, 2 * _400G, 2 * _B, 450e9),
-    "H100-500W": System("H100-500W", 989.4e12, 1978.9e12, 0.0, 66.9e12, 2.4e12, 450e9, 8, _400G, _H),
-}
+#: Exponentials per second of special function units: SMs × 16 per clock. A100 108 at 1.41 GHz, H100 132 at 1.83 GHz,
+#: B200 148 at 1.92 GHz, B300 twice as many per SM (NVIDIA architecture white papers).
+_EXPONENTIALS: Final = {"ampere": 2.4e12, "hopper": 3.9e12, "blackwell": 4.5e12, "blackwell-ultra": 9.0e12}
+#: FLOP/s of fp32 lanes per exponential elsewhere: 128 lanes of two FLOP beside 16 special function units.
+_LANES: Final = 16.0
+#: B/s and direction between GPU and host over NVLink-C2C (Grace Hopper and Grace Blackwell white papers).
+_C2C_BYTES_S: Final = 450e9
+
+
+def system_of(gpu: Gpu, *, domain: int, link_bytes_s: float, nic_bytes_s: float) -> System:
+    """The system that a catalogue GPU makes with its surroundings; rates per GPU and direction.
+
+    Constants were calibrated under NVIDIA's names: DGX-H100, DGX-GB200 for modules on boards of the vendor, the
+    catalogue's name for cards.
+
+    Raises:
+        ValueError: if the catalogue has no bf16 or fp16 rate of the GPU.
+    """
+    board = gpu.vendor == "nvidia" and gpu.form in ("sxm", "superchip")
+    bf16 = _rate(gpu.dense.bf16) or _rate(gpu.dense.fp16)
+    fp32 = _rate(gpu.dense.fp32)
+    if not bf16:
+        raise ValueError(f"{gpu.name} has no bf16 or fp16 rate in the catalogue")
+    return System(
+        name=f"DGX-{gpu.name.split('-')[0].upper()}" if board else gpu.name,
+        bf16=bf16,
+        fp8=_rate(gpu.dense.fp8),
+        fp4=_rate(gpu.dense.fp4),
+        fp32=fp32 or bf16,
+        memory_bytes_s=float(gpu.bandwidth.value),
+        scale_up_bytes_s=link_bytes_s,
+        domain=domain,
+        nic_bytes_s=nic_bytes_s,
+        exponentials_s=_EXPONENTIALS.get(gpu.architecture, (fp32 or bf16) / _LANES),
+        **({"host_bytes_s": _C2C_BYTES_S} if gpu.form == "superchip" else {}),
+    )
+
+
+def _rate(quantity: Quantity | None) -> float:
+    return float(quantity.value) if quantity is not None else 0.0

@@ -6,6 +6,7 @@ from clusterwright.model.hardware import Gpu
 from clusterwright.physics.engines.results import GIB
 from clusterwright.physics.engines.results import Gpu as EngineGpu
 from clusterwright.physics.serving.sides import Device
+from clusterwright.physics.training.systems import System, system_of
 from clusterwright.plan.searching.questions import Pool
 
 
@@ -48,6 +49,20 @@ def device(pool: Pool) -> Device:
         flops_s=rates,
         link_bytes_s=link_bytes_s(pool) or 1.0,
         domain=inner_domain(pool),
+        nic_bytes_s=nic_bytes_s(pool) or 1.0,
+    )
+
+
+def system(pool: Pool) -> System:
+    """The GPU of training times; rates where there is no link as in `device`.
+
+    Raises:
+        ValueError: if the catalogue has no bf16 or fp16 rate of the GPU.
+    """
+    return system_of(
+        pool.gpu,
+        domain=inner_domain(pool),
+        link_bytes_s=link_bytes_s(pool) or 1.0,
         nic_bytes_s=nic_bytes_s(pool) or 1.0,
     )
 

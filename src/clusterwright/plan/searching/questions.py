@@ -96,6 +96,22 @@ class ServingQuestion:
 
 
 @dataclass(frozen=True)
+class Losses:
+    """What a long job loses time by.
+
+    Args:
+        per_1000_node_days: failures that stop the job. restart_s: until it works again.
+        write_bytes_s: of the storage that checkpoints go to, all writers together.
+        asynchronous: training stops only while states are copied to the host.
+    """
+
+    per_1000_node_days: float
+    restart_s: float
+    write_bytes_s: float
+    asynchronous: bool = False
+
+
+@dataclass(frozen=True)
 class TrainingQuestion:
     """Training.
 
@@ -103,6 +119,7 @@ class TrainingQuestion:
         gpus: of the job; None: the fewest that fit, or that keep the deadline.
         recipe: as declared; the search varies micro-batch and recomputation where `free` names them.
         tokens: target work. deadline_s: until it is done.
+        losses: of failures and checkpoints; None: none are counted.
         release: of the software that constants are taken from, "" for the newest.
     """
 
@@ -112,6 +129,7 @@ class TrainingQuestion:
     gpus: int | None = None
     tokens: float | None = None
     deadline_s: float | None = None
+    losses: Losses | None = None
     release: str = ""
     free: tuple[Literal["micro_batch", "recompute"], ...] = field(default=("micro_batch", "recompute"))
     goal: Goal = "throughput"

@@ -77,21 +77,22 @@ def _rules(question: ServingQuestion, shape: Shape, c: Mapping[str, Ints]) -> li
         (Reason.NODES, (total > node) & (total % node != 0)),
         (Reason.DOMAIN, (attention_tp > domain) | ((inside > domain) & (inside > 1))),
         (Reason.NETWORK, (total > max(domain, node)) & (pool.nic_gbytes_s is None)),
-        (Reason.HEADS, _uneven(shape.heads, attention_tp)),
-        (Reason.KV_HEADS, _kv_uneven(shape, attention_tp)),
-        (Reason.STATES, _uneven(shape.state_heads, attention_tp)),
-        (Reason.WIDTHS, _uneven(shape.widths, c["tp"]) | _uneven(shape.expert_width, inside)),
+        (Reason.HEADS, uneven(shape.heads, attention_tp)),
+        (Reason.KV_HEADS, kv_uneven(shape, attention_tp)),
+        (Reason.STATES, uneven(shape.state_heads, attention_tp)),
+        (Reason.WIDTHS, uneven(shape.widths, c["tp"]) | uneven(shape.expert_width, inside)),
         (Reason.EXPERTS, _experts(question.engine, shape, c["ep"])),
         (Reason.LAYERS, c["pp"] > shape.layers),
     ]
 
 
-def _uneven(blocks: int, ranks: Ints) -> Bools:
+def uneven(blocks: int, ranks: Ints) -> Bools:
     """Whether so many blocks do not divide; a model without them has nothing to divide."""
     return np.asarray(blocks % ranks != 0) if blocks else np.zeros(len(ranks), dtype=np.bool_)
 
 
-def _kv_uneven(shape: Shape, ranks: Ints) -> Bools:
+def kv_uneven(shape: Shape, ranks: Ints) -> Bools:
+    """Whether KV heads neither divide over so many ranks nor repeat evenly on them."""
     uneven = np.zeros(len(ranks), dtype=np.bool_)
     for heads in shape.kv_heads:
         uneven |= (heads % ranks != 0) & (ranks % heads != 0)
@@ -124,4 +125,4 @@ def _experts(engine: str, shape: Shape, ep: Ints) -> Bools:
     """vLLM places a remainder on the first ranks; the others want whole numbers."""
     if not shape.experts:
         return np.asarray(ep > 1)
-    return np.asarray(ep > shape.experts) if engine == "vllm" else _uneven(shape.experts, ep)
+    return np.asarray(ep > shape.experts) if engine == "vllm" else uneven(shape.experts, ep)

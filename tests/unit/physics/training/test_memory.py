@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from validation.training_systems import SYSTEMS
 
 from builders.decoders import DEEPSEEK_V3, LLAMA, QWEN3_MOE, decoder
 from clusterwright.physics.layouts import Layout
@@ -14,7 +15,6 @@ from clusterwright.physics.training.advice import changes
 from clusterwright.physics.training.memory import GIB, training_memory, training_memory_arrays
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.physics.training.shares import adapter_parameters
-from clusterwright.physics.training.systems import SYSTEMS
 
 LLAMA_70B = {"num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64, "intermediate_size": 28672}
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from validation.training_systems import SYSTEMS
 
 from builders.decoders import DEEPSEEK_V3, GPT_OSS, LLAMA, QWEN3_MOE, decoder
 from clusterwright.physics.layouts import Layout
@@ -15,7 +16,6 @@ from clusterwright.physics.training.fitting import Measured, fit_constants
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.physics.training.runs import Checkpointing, plan_run
 from clusterwright.physics.training.speed import TERMS, step_time, step_time_arrays
-from clusterwright.physics.training.systems import SYSTEMS
 from clusterwright.physics.training.work import seen, training_work
 
 LLAMA_405B = {"num_hidden_layers": 126, "hidden_size": 16384, "num_attention_heads": 128, "intermediate_size": 53248}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,15 @@ from builders.searches import LLAMA_70B, pool, serving
 from clusterwright.physics.layouts import Layout
 from clusterwright.plan.searching.questions import Lengths
 from clusterwright.plan.searching.reasons import Reason
-from clusterwright.plan.searching.serving import full_plan, search_serving
+from clusterwright.plan.searching.serving import ServingSearch, full_plan, search_serving
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
+
+
+@cache
+def chat() -> ServingSearch:
+    """The search that several tests ask."""
+    return search_serving(serving())
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -26,7 +34,7 @@ def test_winners_fit_by_the_engines_own_estimator_and_meet_the_targets(engine) -
         assert row.memory.fits
         assert row.ttft_s <= 2.0
         assert row.tpot_s <= 0.05
-        assert row.nodes <= 128
+        assert row.nodes <= 16
     costs = [row.gpu_h_per_mtok for row in found.table()]
     assert costs == sorted(costs)
 
@@ -46,17 +54,17 @@ def test_one_request_more_would_miss_a_target_or_outgrow_the_cache() -> None:
         (Layout(tp=4), Reason.MEMORY, "GiB"),
         (Layout(tp=16), Reason.DOMAIN, "16 ranks exchange in every layer, 8 GPUs"),
         (Layout(tp=3), Reason.HEADS, "128 query heads over 3 ranks"),
-        (Layout(tp=8, pp=62), Reason.LAYERS, "61 layers into 62 stages"),
+        (Layout(pp=64), Reason.LAYERS, "61 layers into 64 stages"),
         (Layout(tp=8, ep=4), Reason.ENGINE, "vllm does not run TP8 EP4"),
         (Layout(tp=8, dp=2), Reason.COPIES, "2 copies"),
-        (Layout(tp=8, pp=200), Reason.POOL, "takes 1,600 GPUs, the pool has 1,024"),
+        (Layout(tp=8, pp=200), Reason.POOL, "takes 1,600 GPUs, the pool has 128"),
         (Layout(tp=4, pp=3), Reason.NODES, "12 GPUs do not fill nodes of 8"),
-        (Layout(dp=512, ep=512), Reason.EXPERTS, "256 experts over 512"),
+        (Layout(dp=256, ep=256), Reason.POOL, "takes 256 GPUs, the pool has 128"),
         (Layout(dp=16, ep=16), Reason.TTFT, "first token after"),
     ],
 )
 def test_why_not_names_the_rule_with_its_numbers(layout, reason, words) -> None:
-    found = search_serving(serving()).why_not(layout)
+    found = chat().why_not(layout)
     assert found.reason == reason
     assert words in found.text
 
@@ -102,8 +110,8 @@ def test_lost_nodes_are_replaced_by_replicas_and_paid_for() -> None:
     assert safe.domain_gpus == 8
     assert safe.domain_nodes == 1
     assert safe.cost_per_h == pytest.approx(3.5 * safe.gpus)
-    assert safe.cost_per_mtok_output == pytest.approx(safe.cost_per_h / (50 * 500 * 3600) * 1e6)
-    assert safe.cost_per_mtok_total == pytest.approx(safe.cost_per_h / (50 * 2500 * 3600) * 1e6)
+    assert safe.cost_per_mtok_output == pytest.approx(safe.cost_per_h / (5 * 500 * 3600) * 1e6)
+    assert safe.cost_per_mtok_total == pytest.approx(safe.cost_per_h / (5 * 2500 * 3600) * 1e6)
 
 
 def test_goals_choose_by_what_they_say() -> None:
@@ -133,7 +141,7 @@ def test_without_a_load_one_full_replica_is_sized() -> None:
 
 
 def test_reasons_count_every_layout_that_was_tried() -> None:
-    found = search_serving(serving())
+    found = chat()
     assert sum(found.reasons().values()) == len(found.judged.reason)
     assert found.reasons()[Reason.NONE] == len(found.ranked) == np.count_nonzero(found.judged.possible)
 

@@ -1,0 +1,100 @@
+"""Why a layout of training is impossible or not the best, in numbers; and the layouts that people try first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clusterwright.physics.layouts import Layout
+from clusterwright.physics.training.recipes import Recipe
+from clusterwright.plan.searching.columns import layout_at
+from clusterwright.plan.searching.machines import inner_domain, reported_gib
+from clusterwright.plan.searching.questions import TrainingQuestion
+from clusterwright.plan.searching.reasons import WORDS, Reason
+from clusterwright.plan.searching.shapes import shape_of
+from clusterwright.plan.searching.training_columns import Judged, days_of
+
+if TYPE_CHECKING:
+    from clusterwright.plan.searching.training import TrainingRow
+
+
+def popular(question: TrainingQuestion, job_gpus: int) -> list[tuple[str, Layout]]:
+    """Layouts that people try first on so many GPUs, each once."""
+    found: dict[Layout, str] = {}
+    for name, layout in _popular(question, job_gpus):
+        if layout.gpus == job_gpus:
+            found.setdefault(layout, name)
+    return [(name, layout) for layout, name in found.items()]
+
+
+def _popular(question: TrainingQuestion, wide: int) -> Iterator[tuple[str, Layout]]:
+    node, shape = min(question.pool.gpus_per_node, wide), shape_of(question.decoder)
+    yield "data parallel only", Layout(dp=wide)
+    yield "tensor ranks over the node", Layout(tp=node, dp=wide // node)
+    for stages in (4, 8, 16):
+        words = f"tensor ranks over the node, {stages} stages"
+        yield words, Layout(tp=node, pp=stages, dp=max(wide // (node * stages), 1))
+    yield "stages over the node", Layout(pp=node, dp=wide // node)
+    for ranks in (node, 64) if shape.experts else ():
+        if ranks <= shape.experts and wide % ranks == 0:
+            yield f"experts over {ranks} ranks", Layout(dp=wide, ep=ranks)
+            yield f"experts over {ranks} ranks, 8 stages", Layout(pp=8, dp=max(wide // 8, 1), ep=ranks)
+
+
+def explain(
+    question: TrainingQuestion, judged: Judged, position: int, row: TrainingRow | None, best: TrainingRow | None
+) -> str:
+    """One sentence with the numbers that decide."""
+    if row is not None:
+        return _compared(row, best)
+    reason, layout = Reason(int(judged.reason[position])), layout_at(judged.sizes, position)
+    micro = int(judged.sizes["micro_batch"][position])
+    if reason == Reason.MEMORY:
+        need, have = float(np.nanmin(judged.memory_gib)), reported_gib(question.pool.gpu)
+        how = judged.recipe_at(int(np.nanargmin(judged.memory_gib))).recompute
+        return f"needs {need - have:.1f} GiB more per GPU ({need:.1f} of {have:.1f} GiB with recomputation {how})"
+    if reason == Reason.DEADLINE:
+        days = float(np.nanmin(days_of(question, judged.step_s, np.full(len(judged.step_s), layout.gpus))))
+        return f"ends after {days:.3g} days, wanted {(question.deadline_s or 0) / 86400:.3g}"
+    return _structure(question, layout, micro, reason) or WORDS[reason]
+
+
+def _structure(question: TrainingQuestion, layout: Layout, micro: int, reason: Reason) -> str | None:
+    pool, shape, recipe = question.pool, shape_of(question.decoder), question.recipe
+    heads = " and ".join(str(h) for h in shape.kv_heads)
+    domain = inner_domain(pool)
+    return {
+        Reason.ENGINE: "groups of attention belong to inference",
+        Reason.POOL: f"takes {layout.gpus:,} GPUs, the pool has {pool.gpus or 0:,}",
+        Reason.NODES: f"{layout.gpus} GPUs do not fill nodes of {pool.gpus_per_node}",
+        Reason.DOMAIN: f"{max(layout.tp, layout.etp)} tensor ranks, {domain} GPUs reach each other without a NIC",
+        Reason.NETWORK: f"{layout.gpus} GPUs leave the node of {pool.gpus_per_node}, and no network is known",
+        Reason.HEADS: f"{shape.heads} query heads over {layout.tp} ranks",
+        Reason.KV_HEADS: f"{heads} KV heads over {layout.tp} ranks",
+        Reason.STATES: f"{shape.state_heads} state heads over {layout.tp} ranks",
+        Reason.WIDTHS: f"widths of {shape.widths or shape.expert_width} over {layout.tp} ranks",
+        Reason.EXPERTS: f"{shape.experts} experts over {layout.ep} of {layout.tp * layout.cp * layout.dp} ranks",
+        Reason.LAYERS: f"{shape.layers} layers into {layout.pp} stages of {layout.vp}",
+        Reason.BATCH: _batch(recipe, layout, micro),
+    }.get(reason)
+
+
+def _batch(recipe: Recipe, layout: Layout, micro: int) -> str:
+    each = layout.dp * micro
+    if recipe.global_batch % each:
+        return f"{recipe.global_batch} sequences over {layout.dp} ranks in micro-batches of {micro}"
+    if layout.cp > 1 and recipe.sequence % (2 * layout.cp):
+        return f"{recipe.sequence:,} tokens in two chunks on each of {layout.cp} context ranks"
+    return f"{recipe.global_batch // each} micro-batches do not fill {layout.pp} stages of {layout.vp} evenly"
+
+
+def _compared(row: TrainingRow, best: TrainingRow | None) -> str:
+    if best is None or row.layout == best.layout:
+        return "nothing is better"
+    ratio = row.tokens_s_per_gpu / best.tokens_s_per_gpu
+    return (
+        f"fits with {row.memory_gib:.1f} GiB; {ratio:.3g} of the tokens per second of {best.layout} "
+        f"({row.mfu:.1%} of peak, not {best.mfu:.1%})"
+    )
