@@ -11,8 +11,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from clusterwright.physics.ceilings import Collective
+
+if TYPE_CHECKING:  # most commands time single sizes, and importing numpy would be most of their start
+    from typing import TypeVar
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Bytes = TypeVar("Bytes", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +38,17 @@ def bus_factor(operation: Collective, ranks: float) -> float:
     return (2 if operation == "all-reduce" else 1) * (ranks - 1) / ranks
 
 
-def collective_us(operation: Collective, size_bytes: float, ranks: float, terms: CollectiveTerms) -> float:
-    """µs of one collective of `size_bytes` over `ranks` GPUs of one domain; 0 for one rank."""
+def collective_us(operation: Collective, size_bytes: Bytes, ranks: float, terms: CollectiveTerms) -> Bytes:
+    """µs of one collective of `size_bytes` over `ranks` GPUs of one domain; 0 for one rank.
+
+    Args:
+        size_bytes: a number, or an array of any shape; the result has its shape.
+    """
     if ranks <= 1:
-        return 0.0
-    moved = size_bytes * bus_factor(operation, ranks) / (terms.bandwidth_gbytes_s * 1e3)
-    return terms.latency_us + moved + terms.root_us * math.sqrt(size_bytes)
+        return size_bytes * 0.0
+    moved = size_bytes * (bus_factor(operation, ranks) / (terms.bandwidth_gbytes_s * 1e3))
+    time: Bytes = moved + terms.latency_us + size_bytes**0.5 * terms.root_us
+    return time
 
 
 def all_reduce_us(
@@ -43,8 +57,8 @@ def all_reduce_us(
     """µs of an all-reduce of `size_bytes` over `ranks` GPUs of one domain; 0 for one rank."""
     if ranks <= 1:
         return 0.0
-    moved = size_bytes * (2 * (ranks - 1) / ranks) / (bandwidth_gbytes_s * 1e3)
-    return latency_us + moved + root_us * math.sqrt(size_bytes)
+    moved = size_bytes * (2 * (ranks - 1) / ranks / (bandwidth_gbytes_s * 1e3))
+    return moved + latency_us + math.sqrt(size_bytes) * root_us
 
 
 def bus_bandwidth_gbytes_s(

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from clusterwright.physics.ceilings import COLLECTIVES
@@ -29,7 +30,7 @@ H100 = CollectiveTerms(15.3, 517, 0.0103)
 def test_all_reduce_of_a_gibibyte_on_eight_h100():
     time_us = all_reduce_us(2**30, 8, 15.3, 517, 0.0103)
     assert time_us == pytest.approx(3987.333015087041, rel=1e-12)
-    assert time_us == collective_us("all-reduce", 2**30, 8, H100)
+    assert time_us == pytest.approx(collective_us("all-reduce", 2**30, 8, H100), rel=1e-15)
     assert bus_bandwidth_gbytes_s(2**30, time_us, 8) == pytest.approx(471.2543910654479, rel=1e-12)
 
 
@@ -173,3 +174,12 @@ def test_without_the_switch_adding_up_eight_gpus_reach_what_was_published(gpu, r
     assert bus_bandwidth_gbytes_s(16 * 2**30, time, 8) == pytest.approx(ring, rel=0.03)
     assert find_terms(gpu, "all-reduce", 4, switch_adds=False) == find_terms(gpu, "all-reduce", 4)
     assert find_terms(gpu, "all-gather", 8, switch_adds=False) == find_terms(gpu, "all-gather", 8)
+
+
+def test_many_sizes_are_timed_at_once():
+    sizes = np.array([[512.0, 2.0**20], [2.0**26, 2.0**30]])
+    times = collective_us("all-to-all", sizes, 8, H100)
+    assert times.shape == sizes.shape
+    for size, time in zip(sizes.flat, times.flat, strict=True):
+        assert time == pytest.approx(collective_us("all-to-all", float(size), 8, H100), rel=1e-15)
+    assert not collective_us("all-to-all", sizes, 1, H100).any()
