@@ -39,6 +39,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
             "Find a bad node by runs over pairs or halves: the plan, then the node.",
         ),
         "accept": ("accepting", "accept", "Plan an acceptance, export it as scripts, judge what comes back."),
+        "calibrate": ("calibrating", "calibrate_", "Refit the speed of serving to benchmarks of your own."),
     },
     "What a cluster's users did": {
         "trace": ("trace", "trace", "Look into a job trace, fit distributions to it, write it in another form."),

@@ -11,7 +11,7 @@ vLLM's scheduler and TensorRT-LLM's in-flight batching do; SGLang runs prefills 
 
 Disaggregated: prompts queue at the prefill workers, the cache is handed over, the decode workers hold the sequences.
 When prompts arrive faster than prefill workers take them, the loop itself holds them back: TTFT ≥ C·t_prefill ÷ workers
-− out·TPOT.
+− out·TPOT; when decode workers have no place, TTFT ≥ (C ÷ places − 1)·out·TPOT. The tighter limit counts, not both.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def disaggregated(
         held_back = work.concurrency * prompt / lines - work.output * step
         terms["other prompts"] = np.maximum(behind, held_back - prompt)
         terms["handover"] = held.handover_ms * 1e-3 + work.prompt * workers.token_s / held.link_share
-        terms["waiting for cache"] = np.maximum(each / room - 1, 0) * work.output * step
         terms["first"] = held.first_ms * 1e-3 + step
+        terms["waiting for cache"] = np.maximum((each / room - 1) * work.output * step - total(terms), 0)
         return terms
 
     running = _running(each, np.minimum(each, room), work.output, tpot, ttft)
