@@ -73,8 +73,9 @@ class Column:
     def fork(self) -> Column:
         """A copy whose changes leave this one as it is; quotas are copied only when either of the two changes them."""
         twin = object.__new__(Column)
-        for name in Column.__slots__:
-            setattr(twin, name, getattr(self, name))
+        twin._outline, twin.named, twin.guarantee = self._outline, self.named, self.guarantee
+        twin.borrow, twin.lend, twin.subtree = self.borrow, self.lend, self.subtree
+        twin.local, twin.room = self.local, self.room
         twin.used, twin.fixed = self.used.copy(), self.fixed.copy()
         self._quotas_are_shared = twin._quotas_are_shared = True
         return twin

@@ -38,8 +38,7 @@ def run_cycle(state: State, now_s: float) -> Decisions:
     Args:
         now_s: the time, never before that of an earlier cycle.
     """
-    state.wake_due(now_s)
-    if not state.awake and not state.claims:
+    if not state.wake_due(now_s) and not state.claims:
         return _NOTHING
     return _Cycle(state, now_s).run()
 
@@ -116,18 +115,17 @@ class _Cycle:
         offers.close()
 
     def _turn(self, line: Line) -> Turn:
-        head_only = not self.easy and self.state.tree.strict(line.queue)
+        state = self.state
+        head_only = not self.easy and state.tree.strict(line.queue)
         hopeless = _never if head_only else self._hopeless_at_all  # the head is looked at: its budget may set it apart
-        return turn_of(line, self.state, self.now_s, head_only=head_only, hopeless=hopeless)
+        return turn_of(line, state, self.now_s, head_only=head_only, hopeless=hopeless)
 
     def _hopeless_at_all(self, request: Request) -> bool:
         """Whether a job has no room and nothing follows from that: neither a preemption nor a promise."""
-        if self.state.preempts or self._possible(request.demand):
-            return False
-        if not self.easy:
-            return True
         promise = self.state.promise
-        return promise is not None and self.order.behind(request, promise.request)
+        if self.state.preempts or (self.easy and promise is None) or self._possible(request.demand):
+            return False
+        return promise is None or self.order.behind(request, promise.request)
 
     def _possible(self, demand: Demand) -> bool:
         """Whether usable nodes hold as many tasks as the first group needs; cheap, and no more than that."""
@@ -193,7 +191,7 @@ class _Cycle:
     def _find(self, request: Request) -> Placement | None:
         """Where a job can start now, on the first of its flavors on which it can."""
         state, demand = self.state, request.demand
-        if demand in self._hopeless:
+        if self._hopeless and demand in self._hopeless:
             return None
         closed = closing(state.windows, request, self.now_s) if state.windows else []
         blocked_by_quota = False
@@ -263,6 +261,9 @@ class _Cycle:
     def _backfill(self, bunch: Bunch, request: Request, promise: Promise) -> None:
         """Start a job behind the promised one if that keeps the promise; moves the bunch on."""
         state, demand = self.state, request.demand
+        if not self._possible(demand):
+            self._pass_over(bunch)
+            return
         window = promise.at_s - self.now_s
         if request.limit_s is not None and request.limit_s <= window:
             placement = self._find(request)

@@ -22,6 +22,8 @@ from clusterwright.queueing.policies import NodeTie, Packing, Policy
 from clusterwright.queueing.requests import Demand, Placement
 from clusterwright.queueing.shelves import Shelves
 
+#: More free GPUs than any node has.
+_FULL: Final = np.iinfo(np.int32).max
 #: Answers about empty nodes that are kept by demand, before they are forgotten.
 _KEPT: Final = 100_000
 
@@ -236,11 +238,12 @@ class Floor:
 
     def _pick_in(self, free: Ints, gpus: int) -> int:
         """What `Shelves.pick` would answer if this were free."""
-        fits = np.flatnonzero((free >= gpus) & self.usable)
-        if not len(fits):
-            return -1
-        left = free[fits]
-        return int(fits[left.argmax() if self.packing is Packing.EMPTIEST else left.argmin()])
+        fits = (free >= gpus) & self.usable
+        if self.packing is Packing.EMPTIEST:
+            node = int(np.where(fits, free, -1).argmax())
+        else:
+            node = int(np.where(fits, free, _FULL).argmin())
+        return node if fits[node] else -1
 
     def _first_open(self) -> int:
         """The first node that takes tasks, full or not; −1 when there is none."""

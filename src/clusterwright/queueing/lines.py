@@ -240,11 +240,13 @@ class Line:
 
     def _count(self, demand: Demand, change: int) -> None:
         queues = self._asking.setdefault(demand, {})
-        queues[self.queue] = queues.get(self.queue, 0) + change
-        if not queues[self.queue]:
-            del queues[self.queue]
-            if not queues:
-                del self._asking[demand]
+        count = queues.get(self.queue, 0) + change
+        if count:
+            queues[self.queue] = count
+            return
+        del queues[self.queue]
+        if not queues:
+            del self._asking[demand]
 
     def _head(self, bunch: Bunch) -> None:
         assert bunch.front is not None

@@ -7,6 +7,8 @@ one is taken to hold them for good. Source: Lifka, "The ANL/IBM SP scheduling sy
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from clusterwright.model.jobs import JobId
@@ -14,9 +16,8 @@ from clusterwright.queueing.commitments import Promise
 from clusterwright.queueing.domains import Ints
 from clusterwright.queueing.gangs import NoFit
 from clusterwright.queueing.limits import gpus_allowed
-from clusterwright.queueing.requests import Demand, Holding, Request, resources_of
-from clusterwright.queueing.state import State
-from clusterwright.queueing.usages import Usage
+from clusterwright.queueing.requests import Demand, Request, resources_of
+from clusterwright.queueing.state import End, State
 
 
 def find_promise(request: Request, state: State, now_s: float) -> Promise | None:
@@ -56,9 +57,7 @@ def _on_flavor(request: Request, flavor: str, state: State, now_s: float) -> Pro
     floor, demand = state.cluster.floors[flavor], request.demand
     future = _Future(state, flavor, demand)
     while (job := future.advance()) is not None:
-        if not future.enough:
-            continue
-        usage = future.usage()
+        usage = future.usage
         limit = gpus_allowed(request, flavor, usage, state.policy)
         if limit < demand.least_gpus:
             continue
@@ -86,82 +85,78 @@ def withhold_claims(state: State, flavor: str, free: Ints) -> None:
 class _Future:
     """What comes free as running jobs end, one instant after the other.
 
-    Plain lists and sums, because most instants give too little and need no more than a count of tasks that would fit.
+    Most instants give too little. That is found out with plain lists and sums: a count of tasks that would fit.
 
     Attributes:
         at_s: the instant.
-        enough: whether a placement may exist by then.
+        usage: the quota in use then.
         spare: further resources that are free then.
     """
 
     def __init__(self, state: State, flavor: str, demand: Demand) -> None:
-        self._state, self._flavor, self._floor = state, flavor, state.cluster.floors[flavor]
-        free = self._floor.free.copy()
-        withhold_claims(state, flavor, free)
+        self._running, self._flavor, self._floor = state.running, flavor, state.cluster.floors[flavor]
         largest = max(demand.groups, key=lambda g: g.gpus)
-        self._size, self._tasks, self._least = largest.gpus, largest.fewest, demand.least_gpus
-        counted = np.where(self._floor.usable, np.maximum(free, 0), 0)
-        self._gpus = int(counted.sum())
-        self._slots = int((counted // self._size).sum()) if self._size else 0
+        self._size, self._least = max(largest.gpus, 1), demand.least_gpus
+        self._tasks = largest.fewest if largest.gpus else 0
+        floor, free = self._floor, self._floor.free
+        if state.claims:
+            free = free.copy()
+            withhold_claims(state, flavor, free)
+            counted = np.where(floor.usable, np.maximum(free, 0), 0)
+            self._gpus, self._slots = int(counted.sum()), int((counted // self._size).sum())
+        else:
+            self._gpus, self._slots = floor.free_gpus, floor.slots(self._size)
         self._free: list[int] = free.tolist()
-        self._up: list[bool] = self._floor.usable.tolist()
+        self._up: list[bool] = floor.usable.tolist()
         self._ends, self._next = state.releases(flavor), 0
-        self._usage: Usage | None = None
-        self._returned: dict[tuple[str, bool], int] = {}
-        self.at_s, self.enough = 0.0, False
-        self.spare = {name: amounts.copy() for name, amounts in self._floor.spare.items()}
+        self.at_s, self.usage = 0.0, state.usage.fork()
+        self.spare = {name: amounts.copy() for name, amounts in floor.spare.items()}
 
     def advance(self) -> JobId | None:
-        """On to the next instant at which jobs end; the last of these, None when no more end is known."""
-        ends, running, job, place = self._ends, self._state.running, None, self._next
-        if place < len(ends):
-            self.at_s = ends[place][0]
-        while place < len(ends) and ends[place][0] == self.at_s:
-            job = ends[place][2]
-            place += 1
-            holding = running[job]
-            owner, placement = holding.request, holding.placement
-            demand = owner.demand
-            if placement.domain is None and len(placement.runs) == 1 and demand.plain:
-                self._add(placement.runs[0][1], placement.gpus)
-                key = (owner.queue, owner.preemptible)
-                self._returned[key] = self._returned.get(key, 0) + placement.gpus
-            else:
-                self._end(holding)
-        self._next = place
-        self.enough = self._gpus >= self._least and (not self._size or self._slots >= self._tasks)
-        return job
+        """On to the next instant by which a placement may exist; the last job that ends then, None when none helps."""
+        ends, running, effect, size = self._ends, self._running, self._floor.effect, self._size
+        free, up, gpus, slots = self._free, self._up, self._gpus, self._slots
+        for place in range(self._next, len(ends)):
+            at_s, _, job = ends[place]
+            placement = running[job].placement
+            runs = placement.runs
+            parts: Iterable[tuple[int, int]] = ((runs[0][1], placement.gpus),)
+            if len(runs) > 1 or placement.domain is not None:
+                parts = effect(placement, running[job].request.demand).gpus.items()
+            for node, more in parts:
+                before = free[node]
+                after = free[node] = before + more
+                if up[node]:
+                    if before < 0:  # claimed by a job whose victims have not left
+                        before, after = 0, max(after, 0)
+                    gpus += after - before
+                    slots += after // size - before // size
+            if slots >= self._tasks and gpus >= self._least:
+                if place + 1 < len(ends) and ends[place + 1][0] == at_s:
+                    continue
+                self._settle(ends[self._next : place + 1])
+                self._gpus, self._slots, self._next, self.at_s = gpus, slots, place + 1, at_s
+                return job
+        return None
 
     def free(self) -> Ints:
         """`(nodes,) int32` GPUs that are free then."""
         return np.array(self._free, dtype=self._floor.free.dtype)
 
-    def usage(self) -> Usage:
-        """The quota in use then."""
-        if self._usage is None:
-            self._usage = self._state.usage.fork()
-        for (queue, preemptible), gpus in self._returned.items():
-            self._usage.remove(queue, self._flavor, gpus, preemptible=preemptible)
-        self._returned.clear()
-        return self._usage
-
-    def _end(self, holding: Holding) -> None:
-        placement, owner = holding.placement, holding.request
-        effect = self._floor.effect(placement, owner.demand)
-        for node, gpus in effect.gpus.items():
-            self._add(node, gpus)
-        for name, amounts in self.spare.items():
-            for node, parts in effect.further.get(name, {}).items():
-                amounts[node] += parts
-        used = resources_of(owner.demand, placement)
-        self.usage().remove(owner.queue, self._flavor, placement.gpus, used, preemptible=owner.preemptible)
-
-    def _add(self, node: int, gpus: int) -> None:
-        before = self._free[node]
-        after = self._free[node] = before + gpus
-        if self._up[node]:
-            if before < 0:  # claimed by a job whose victims have not left
-                before, after = 0, max(after, 0)
-            self._gpus += after - before
-            if self._size:
-                self._slots += after // self._size - before // self._size
+    def _settle(self, ended: Sequence[End]) -> None:
+        """Give back quota and further resources of these; GPUs are counted already."""
+        returned: dict[tuple[str, bool], int] = {}
+        for _, _, job in ended:
+            holding = self._running[job]
+            owner, placement = holding.request, holding.placement
+            key = (owner.queue, owner.preemptible)
+            returned[key] = returned.get(key, 0) + placement.gpus
+            if placement.domain is not None or not owner.demand.plain:
+                further = self._floor.effect(placement, owner.demand).further
+                for name, amounts in self.spare.items():
+                    for node, parts in further.get(name, {}).items():
+                        amounts[node] += parts
+                used = resources_of(owner.demand, placement)
+                self.usage.remove(owner.queue, self._flavor, 0, used, preemptible=owner.preemptible)
+        for (queue, preemptible), gpus in returned.items():
+            self.usage.remove(queue, self._flavor, gpus, preemptible=preemptible)

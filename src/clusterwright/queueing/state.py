@@ -41,6 +41,7 @@ class State:
 
     Attributes:
         asking: the demands of the waiting jobs, with the queues in which they wait.
+        priorities: running jobs by priority on each flavor, counted where jobs may be preempted.
         heads: a heap of the lines by the rank of their first jobs; what is not `Line.ranked` any more is out of date.
         freed: counts the changes after which something that could not start might.
         surprises: counts the changes that were not foreseen when a promise was made.
@@ -96,7 +97,7 @@ class State:
         if job in self.waiting or job in self.running:
             raise InvalidInput(f"job {job} is in the queue already")
         self.waiting[job] = request
-        if request.hold or request.gates or not self._takes_jobs(request.queue):
+        if request.hold or request.gates or (self.tree.queues and request.queue not in self.tree.leaves):
             self.apart[job] = request
         elif request.not_before_s > request.queued_at_s:
             self.apart[job] = request
@@ -134,11 +135,12 @@ class State:
         request, placement, since_s = holding.request, holding.placement, holding.started_at_s
         flavor, gpus, queue = placement.flavor, placement.gpus, request.queue
         self.cluster.floors[flavor].take(placement, request.demand)
-        used = resources_of(request.demand, placement)
+        used = () if request.demand.plain else resources_of(request.demand, placement)
         self.usage.add(queue, flavor, gpus, used, preemptible=request.preemptible)
         self.running[request.id] = holding
         self._unrank(queue)
-        self.priorities[flavor][request.priority] += 1
+        if self.preempts:
+            self.priorities[flavor][request.priority] += 1
         self._expect(holding)
         if self.budgets is not None:
             self.budgets.start(request.id, queue, request.user, gpus, request.limit_s, since_s)
@@ -155,9 +157,10 @@ class State:
         if expected is None or expected > now_s:
             self.surprises += 1
         self.cluster.floors[flavor].give(placement, request.demand)
-        used = resources_of(request.demand, placement)
+        used = () if request.demand.plain else resources_of(request.demand, placement)
         self.usage.remove(queue, flavor, gpus, used, preemptible=request.preemptible)
-        self.priorities[flavor][request.priority] -= 1
+        if self.preempts:
+            self.priorities[flavor][request.priority] -= 1
         self._unrank(queue)
         self.leaving.discard(job)
         if self.budgets is not None:
@@ -217,11 +220,6 @@ class State:
             del self.overdrawn[request.id], self.apart[request.id]
             self._line_up(request)
 
-    @property
-    def awake(self) -> bool:
-        """Whether any line is to be looked at."""
-        return bool(self._woken) or (self._all_woken and len(self.waiting) > len(self.apart))
-
     def take_woken(self) -> set[str]:
         """The queues whose lines are to be looked at; they count as looked at from now on."""
         woken, self._woken = self._woken, set()
@@ -230,14 +228,15 @@ class State:
             woken.update(q for q, line in self.lines.items() if line.bunches)
         return woken
 
-    def wake_due(self, now_s: float) -> None:
-        """Jobs whose earliest start is reached join their line."""
+    def wake_due(self, now_s: float) -> bool:
+        """Jobs whose earliest start is reached join their line; whether any line is to be looked at."""
         while self._sleeping and self._sleeping[0][0] <= now_s:
             _, _, job = heappop(self._sleeping)
             request = self.apart.get(job)
             if request is not None and not request.hold and not request.gates and request.not_before_s <= now_s:
                 del self.apart[job]
                 self._line_up(request)
+        return bool(self._woken) or (self._all_woken and len(self.waiting) > len(self.apart))
 
     def next_wake_s(self, now_s: float) -> float | None:
         """When time alone may let something start: call `wake` and run a cycle then; None when that is never.
@@ -344,9 +343,6 @@ class State:
     def _unrank_all(self) -> None:
         for line in self.lines.values():
             line.ranked = None
-
-    def _takes_jobs(self, queue: str) -> bool:
-        return not self.tree.queues or queue in self.tree.leaves
 
     def _line_up(self, request: Request) -> None:
         line = self.lines.get(request.queue)

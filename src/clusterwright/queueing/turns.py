@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
+from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING, Protocol
 
 from clusterwright.queueing.lines import Age, Bunch, Line
@@ -43,7 +43,9 @@ def turn_of(line: Line, state: State, now_s: float, *, head_only: bool, hopeless
     """
     if line.seen != state.freed:
         line.look_again(state.freed)
-    return _HeadTurn(line) if head_only and not line.by_user else _LineTurn(line, state, now_s, head_only, hopeless)
+    if head_only and not line.by_user:
+        return _HeadTurn(line)
+    return _LineTurn(line, state, now_s, head_only, hopeless)
 
 
 class _HeadTurn:
@@ -74,40 +76,42 @@ class _LineTurn:
         self, line: Line, state: State, now_s: float, head_only: bool, hopeless: Callable[[Request], bool]
     ) -> None:
         self.line, self.looked, self.closed = line, 0, False
-        self._heap: list[tuple[int, float, Age, int, Bunch]] = []
-
-        def usage(bunch: Bunch) -> float:
-            return state.usage_over_time(bunch[0], now_s) if line.by_user else 0.0
-
+        heap: list[tuple[int, float, Age, int, Bunch]] = []
+        usage = 0.0
         for number, bunch in enumerate(line.fresh):
             request = bunch.next()
             if request is None:
                 continue
             if hopeless(request):
                 bunch.tried = len(bunch)
-            else:
-                self._heap.append((-bunch.priority, usage(bunch), bunch.age(bunch.tried), number, bunch))
-        heapq.heapify(self._heap)
-        if head_only and self._heap:
-            first = min((-b.priority, usage(b), b.age(0)) for b in line.bunches.values())
-            if self._heap[0][:3] != first:
-                self._heap = []
-        line.fresh = {}
+                continue
+            if line.by_user:
+                usage = state.usage_over_time(request, now_s)
+            heap.append((-bunch.priority, usage, bunch.age(bunch.tried), number, bunch))
+        heapify(heap)
+        if head_only and heap:
+            first = min((-b.priority, state.usage_over_time(b[0], now_s), b.age(0)) for b in line.bunches.values())
+            if heap[0][:3] != first:
+                heap = []
+        self._heap, line.fresh = heap, {}
 
     def next(self) -> Request | None:
-        while self._heap:
-            self.bunch = self._heap[0][4]
-            request = self.bunch.next()
+        heap = self._heap
+        while heap:
+            bunch = heap[0][4]
+            request = bunch.next()
             if request is not None:
+                self.bunch = bunch
                 return request
-            heapq.heappop(self._heap)
+            heappop(heap)
         return None
 
     def advance(self) -> None:
-        if not self._heap:
+        heap = self._heap
+        if not heap:
             return
-        priority, usage, _, number, bunch = self._heap[0]
+        priority, usage, _, number, bunch = heap[0]
         if bunch.next() is not None:
-            heapq.heapreplace(self._heap, (priority, usage, bunch.age(bunch.tried), number, bunch))
+            heapreplace(heap, (priority, usage, bunch.age(bunch.tried), number, bunch))
         else:
-            heapq.heappop(self._heap)
+            heappop(heap)
