@@ -71,11 +71,10 @@ def _hours(sheet: Sheet, prefix: str, site: Site, sign: str) -> Iterator[tuple[s
     if rents:
         yield "rental", _range(sheet, f"rental of {gpu.name}", rents, "money/GPU-h"), _oldest(rents)
     capex = [p for p in sheet.catalogue.prices("capex", gpu.name) if p.per == "gpu" and _sign(p) == sign][:1]
-    power = site.shape.power if site.shape else None
-    if not capex or power is None or not site.gpus_per_node:
+    load = _load(sheet, site)
+    if not capex or load is None:
         return
     capital = _range(sheet, f"capital of {gpu.name}", capex, "money")
-    load = sheet.published(site.shape, "power_per_gpu", power.to("kW") / site.gpus_per_node, "kW")  # type: ignore[arg-type]  # has power
     terms = (
         sheet.assumed("market.interest", _INTEREST, "share", "of owned hardware"),
         sheet.assumed("market.years", _YEARS, "year", "over which hardware is written off"),
@@ -88,6 +87,21 @@ def _hours(sheet: Sheet, prefix: str, site: Site, sign: str) -> Iterator[tuple[s
                 _owned(sheet, prefix, kind, capital, load, _range(sheet, priced, known, unit), terms, sign),
                 _oldest([*capex, *known]),
             )
+
+
+def _load(sheet: Sheet, site: Site) -> Figure | None:
+    """kW of one GPU with its share of the node: as declared, else of the shape."""
+    hardware = site.pool.hardware
+    if not site.gpus_per_node:
+        return None
+    if hardware is not None and hardware.power is not None:
+        node = sheet.declared(f"{site.path}.hardware.power", hardware.power, "kW")
+    elif site.shape is not None and site.shape.power is not None:
+        node = sheet.published(site.shape, "power", site.shape.power, "kW")
+    else:
+        return None
+    each = site.gpus_per_node
+    return sheet.derive(f"{site.path}.power_per_gpu", "kW", f"power of a node ÷ {each} GPUs", lambda p: p / each, node)
 
 
 def _owned(
