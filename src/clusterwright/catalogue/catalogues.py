@@ -224,7 +224,8 @@ class Catalogue:
         if kind not in self._aliases:
             entries = self.raw.get(kind, {})
             table = {fold(alias): name for name, fields in entries.items() for alias in fields.get("aliases", ())}
-            self._aliases[kind] = table | {fold(name): name for name in entries}
+            table |= {fold(name): name for name in entries}
+            self._aliases[kind] = (_without_owner(entries) | table) if kind == "models" else table
         return self._aliases[kind]
 
     def _entry(self, kind: str, entry_type: type[E], name: str) -> E:
@@ -235,6 +236,15 @@ class Catalogue:
 
     def _all(self, kind: str, entry_type: type[E]) -> tuple[E, ...]:
         return tuple(self._entry(kind, entry_type, name) for name in self.raw.get(kind, {}))
+
+
+def _without_owner(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Folded ids of models without the part before the slash, where only one entry has them."""
+    owners: dict[str, set[str]] = {}
+    for name, fields in entries.items():
+        for known in (name, *fields.get("aliases", ())):
+            owners.setdefault(fold(known.rpartition("/")[2]), set()).add(name)
+    return {short: next(iter(names)) for short, names in owners.items() if len(names) == 1}
 
 
 def fold(name: str) -> str:
