@@ -50,8 +50,8 @@ WORDS: dict[Reason, str] = {
     Reason.CONTEXT: "sequences longer than the model's own limit",
     Reason.FORMAT: "the GPU has no unit for the weights' format",
     Reason.MEMORY: "does not fit the GPU's memory",
-    Reason.TTFT: "misses the time to first token even with one request",
-    Reason.TPOT: "misses the time per token even with one request",
+    Reason.TTFT: "misses the time to first token even without other load",
+    Reason.TPOT: "misses the time per token even without other load",
     Reason.LOAD: "the load takes more GPUs than the pool has",
     Reason.DEADLINE: "does not end by the deadline",
 }

@@ -25,12 +25,12 @@ PRIOR: Final = Constants()
 
 @dataclass(frozen=True)
 class ServingRow:
-    """One possible layout, at the concurrency that the goal asks for.
+    """One possible layout at its load.
 
     Args:
         memory: the engine's plan, with the command line that realises it.
-        concurrency: requests in flight of one replica; requests_s: that it completes.
-        ttft_s, tpot_s: at that concurrency; the first at the wanted quantile of prompt lengths.
+        concurrency: requests in flight of one replica at the load; ttft_s, tpot_s: that they meet, at the wanted
+            quantile (see `open_loop` and `closed_loop`). requests_s: that one replica carries within the targets.
         needed: replicas for the load; replicas: with those that may be lost. gpus, nodes: of all of them; charged_gpus
             count what is left over on their nodes.
         gpu_h_per_mtok: charged GPU-hours per million output tokens.
@@ -42,7 +42,7 @@ class ServingRow:
 
     layout: Layout
     memory: EngineMemory
-    concurrency: int
+    concurrency: float
     ttft_s: float
     tpot_s: float
     requests_s: float
@@ -188,7 +188,7 @@ def _row(question: ServingQuestion, judged: Judged, row: int) -> ServingRow:
     return ServingRow(
         layout=layout_at(judged.sizes, row),
         memory=judged.memories[row],
-        concurrency=int(f["concurrency"]),
+        concurrency=f["concurrency"],
         ttft_s=f["ttft_s"],
         tpot_s=f["tpot_s"],
         requests_s=f["requests_s"],

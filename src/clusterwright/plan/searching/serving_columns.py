@@ -11,21 +11,14 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
-from clusterwright.physics.serving.sides import SideColumns
-from clusterwright.plan.searching import memories, objectives
-from clusterwright.plan.searching.columns import Bools, Floats, Ints, gpus, layout_at, of_layouts
+from clusterwright.physics.serving.traffic import Traffic
+from clusterwright.plan.searching import closed_loop, memories, open_loop
+from clusterwright.plan.searching.columns import Bools, Floats, Ints, layout_at, of_layouts
 from clusterwright.plan.searching.questions import ServingQuestion
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.serving_layouts import serving_layouts, structural
-from clusterwright.plan.searching.shapes import Shape, shape_of
-from clusterwright.plan.searching.speeds import (
-    Speeds,
-    largest_within,
-    served_traffic,
-    speeds,
-    speeds_on_ladder,
-    worker_columns,
-)
+from clusterwright.plan.searching.shapes import shape_of
+from clusterwright.plan.searching.workers import Workers, served_traffic, side_columns
 
 
 @dataclass(frozen=True)
@@ -35,8 +28,8 @@ class Judged:
     Args:
         sizes: by name of a field of `Layout`. reason: see `Reason`.
         memories: plans by row, of every layout that got so far.
-        concurrency: requests in flight of one replica; ttft_s, tpot_s, requests_s at it, requests_s of one replica.
-        first_ttft_s, first_tpot_s: with one request.
+        concurrency: requests in flight of one replica at the load; ttft_s, tpot_s: that they meet.
+        requests_s: that one replica carries within the targets. first_ttft_s, first_tpot_s: with no load beside.
         replicas: that carry the load with `survive_nodes` nodes lost; needed: without loss.
         gpus: of all replicas; charged_gpus with what they leave unused on their nodes; nodes.
         gpu_h_per_mtok: charged GPU-hours per million output tokens of the load (of a full service where there is none).
@@ -67,124 +60,54 @@ FIGURES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Search:
-    question: ServingQuestion
-    decoder: Decoder
-    shape: Shape
-    constants: Constants
-
-
 def judge(question: ServingQuestion, constants: Constants, layouts: tuple[Layout, ...] | None = None) -> Judged:
     """Every layout of the space, or these, with reason and figures."""
     decoder, shape = memories.served(question), shape_of(question.decoder)
     sizes = serving_layouts(question, shape) if layouts is None else of_layouts(layouts)
     reason = structural(question, shape, sizes)
-    search = _Search(question, decoder, shape, constants)
     length = memories.longest_sequence(question)
+    figures = {name: np.full(len(reason), np.nan) for name in FIGURES}
     if length > decoder.max_context:
         reason = np.where(reason == Reason.NONE, int(Reason.CONTEXT), reason)
     try:
         moved = served_traffic(question, decoder)
     except KeyError:
         reason = np.where(reason == Reason.NONE, int(Reason.FORMAT), reason)
-        return Judged(sizes, reason, {}, _empty(len(reason)))
+        return Judged(sizes, reason, {}, figures)
     planned: dict[int, EngineMemory] = {}
     for row in np.flatnonzero(reason == Reason.NONE):
         planned[int(row)] = memories.plan(question, decoder, layout_at(sizes, int(row)), length, advise=False)
         if not planned[int(row)].fits:
             reason[row] = int(Reason.MEMORY)
     rows = np.flatnonzero(reason == Reason.NONE)
-    figures = _empty(len(reason))
     if len(rows):
-        held = [layout_at(sizes, int(row)) for row in rows]
-        room = [memories.places(question, decoder, layout) for layout in held]
-        workers = worker_columns(question, moved, held, room)
-        mean = question.lengths.mean_in + question.lengths.mean_out
-        places = np.array([memories.groups(x) for x in held]) * np.array(room) / mean
-        running = np.array([memories.most_sequences(question, decoder, layout) for layout in held])
-        most = np.maximum(np.minimum(np.floor(places), running), 1).astype(np.int64)
-        found, codes = _operate(search, workers, most, gpus(sizes)[rows])
-        found["kv_tokens"] = np.array([float(planned[int(r)].kv_tokens) for r in rows])
-        found["max_context"] = np.array([float(planned[int(r)].max_context) for r in rows])
+        held = _workers(question, constants, decoder, moved, [layout_at(sizes, int(row)) for row in rows])
+        found, codes = open_loop.operate(held) if arrives(question) else closed_loop.operate(held)
+        for name in ("kv_tokens", "max_context"):
+            found[name] = np.array([float(getattr(planned[int(row)], name)) for row in rows])
+        if question.pool.nodes is not None:
+            codes = np.where((codes == Reason.NONE) & (found["nodes"] > question.pool.nodes), int(Reason.LOAD), codes)
         reason[rows] = codes
         for name in FIGURES:
             figures[name][rows] = found[name]
     return Judged(sizes, reason, planned, figures)
 
 
-def _empty(n: int) -> dict[str, Floats]:
-    return {name: np.full(n, np.nan) for name in FIGURES}
+def arrives(question: ServingQuestion) -> bool:
+    """Whether requests arrive by themselves (a rate is stated, or a share of them that targets hold for)."""
+    return question.concurrency is None and (question.rate is not None or question.quantile is not None)
 
 
-def _operate(search: _Search, workers: SideColumns, most: Ints, wide: Ints) -> tuple[dict[str, Floats], Ints]:
-    """Batch, replicas, GPUs of rows that fit, and the reason of those that miss a target or outgrow the pool."""
-    question = search.question
-    steps = objectives.ladder(int(most.max()))
-    ladder = speeds_on_ladder(question, workers, search.constants, steps, most)
-    met = ladder.meet(question) & (steps[None, :] <= most[:, None])
-    met |= ladder.meet(question) & (np.arange(len(steps))[None, :] == np.searchsorted(steps, most)[:, None])
-    concurrency = _chosen(search, workers, ladder, met, steps, most, wide)
-    at = speeds(question, workers, search.constants, concurrency.astype(np.float64))
-    found = {
-        "concurrency": concurrency.astype(np.float64),
-        "ttft_s": at.ttft_s,
-        "tpot_s": at.tpot_s,
-        "requests_s": at.requests_s,
-        "first_ttft_s": ladder.ttft_s[:, 0],
-        "first_tpot_s": ladder.tpot_s[:, 0],
-    } | _sized(question, at, concurrency, wide)
-    first = np.inf if question.ttft_s is None else question.ttft_s
-    missed = np.where(ladder.ttft_s[:, 0] > first, int(Reason.TTFT), int(Reason.TPOT))
-    codes = np.where(met.any(axis=1), int(Reason.NONE), missed)
-    available = question.pool.nodes
-    if available is not None:
-        codes = np.where((codes == Reason.NONE) & (found["nodes"] > available), int(Reason.LOAD), codes)
-    return found, codes
-
-
-def _chosen(
-    search: _Search, workers: SideColumns, ladder: Speeds, met: Bools, steps: Ints, most: Ints, wide: Ints
-) -> Ints:
-    """Requests in flight of one replica: the most within the targets; for latency, the fewest that the pool allows."""
-    question, last = search.question, met.shape[1] - 1
-    best = last - np.argmax(met[:, ::-1], axis=1)
-    if question.goal == "latency":
-        grid = np.minimum(np.broadcast_to(steps, met.shape), most[:, None])
-        sized = _sized(question, ladder, grid, wide[:, None])
-        nodes = np.inf if question.pool.nodes is None else question.pool.nodes
-        allowed = met & (sized["nodes"] <= nodes)
-        fewest = np.where(allowed.any(axis=1), np.argmax(allowed, axis=1), best)
-        return np.asarray(np.minimum(steps[fewest], most))
-    low = np.minimum(steps[best], most)
-    after = np.minimum(steps[np.minimum(best + 1, last)], most)
-    high = np.where(met.any(axis=1), np.maximum(after, low + 1), low + 1)
-    return largest_within(question, workers, search.constants, low, high)
-
-
-def _sized(question: ServingQuestion, at: Speeds, concurrency: Ints, wide: Ints) -> dict[str, Floats]:
-    """Replicas, GPUs, nodes and what a failure takes, for the load or for one full replica."""
-    node, output = question.pool.gpus_per_node, question.lengths.mean_out
-    each = at.ttft_s + output * at.tpot_s
-    if question.rate is not None:
-        carried: Floats = np.full_like(each, question.rate)
-        needed = objectives.in_flight(question.rate * each, question.quantile) / concurrency
-    elif question.concurrency is not None:
-        needed = question.concurrency / concurrency * np.ones_like(each)
-        carried = question.concurrency / each
-    else:
-        needed, carried = np.ones_like(each), at.requests_s
-    needed = np.maximum(np.ceil(needed - 1e-9), 1.0)
-    replicas = needed + objectives.spare_replicas(wide, node, question.survive_nodes)
-    charged = replicas * objectives.charged_gpus(wide, node)
-    wider = np.broadcast_to(np.maximum(np.ceil(wide / node), 1.0), each.shape)
-    return {
-        "needed": needed,
-        "replicas": replicas,
-        "gpus": replicas * wide,
-        "charged_gpus": charged,
-        "nodes": objectives.nodes_for(replicas, wide, node),
-        "gpu_h_per_mtok": objectives.per_million(charged, carried * max(output, 1.0)),
-        "domain_gpus": np.broadcast_to(objectives.lost_gpus(wide, node), each.shape).astype(np.float64),
-        "domain_nodes": wider.astype(np.float64),
-    }
+def _workers(
+    question: ServingQuestion, constants: Constants, decoder: Decoder, moved: Traffic, layouts: list[Layout]
+) -> Workers:
+    room = [memories.places(question, decoder, layout) for layout in layouts]
+    mean = question.lengths.mean_in + question.lengths.mean_out
+    return Workers(
+        question,
+        constants,
+        side_columns(question, moved, layouts, room),
+        wide=np.array([layout.gpus for layout in layouts]),
+        places=np.array([memories.groups(layout) for layout in layouts]) * np.array(room) / mean,
+        running=np.array([memories.most_sequences(question, decoder, layout) for layout in layouts]),
+    )

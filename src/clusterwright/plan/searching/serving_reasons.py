@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from clusterwright.physics.layouts import Layout
 from clusterwright.plan.searching import memories
 from clusterwright.plan.searching.machines import inner_domain
-from clusterwright.plan.searching.objectives import in_flight
 from clusterwright.plan.searching.questions import Goal, ServingQuestion
 from clusterwright.plan.searching.reasons import WORDS, Reason
 from clusterwright.plan.searching.shapes import Shape, shape_of
@@ -65,13 +63,13 @@ def explain(
 def _too_slow(question: ServingQuestion, reason: Reason, judged: Judged) -> str:
     f = {name: float(values[0]) for name, values in judged.figures.items()}
     if reason == Reason.TTFT:
-        return f"first token after {f['first_ttft_s']:.3g} s with a single request, wanted {question.ttft_s:.3g} s"
+        return f"first token after {f['first_ttft_s']:.3g} s with no other load, wanted {question.ttft_s or 0:.3g} s"
     if reason == Reason.TPOT:
-        return f"{f['first_tpot_s'] * 1e3:.3g} ms per token with a single request, wanted {question.tpot_s or 0:.3g} s"
-    held = in_flight(f["needed"] * f["concurrency"], None)
+        wanted = (question.tpot_s or 0.0) * 1e3
+        return f"{f['first_tpot_s'] * 1e3:.3g} ms per token with no other load, wanted {wanted:.3g} ms"
     return (
-        f"{f['replicas']:.0f} replicas of {judged.memories[0].engine} for {held:,.0f} requests in flight take "
-        f"{f['nodes']:.0f} nodes, the pool has {question.pool.nodes}"
+        f"{f['replicas']:,.0f} replicas of {f['requests_s']:.3g} requests/s take {f['nodes']:,.0f} nodes, the pool has "
+        f"{question.pool.nodes or 0:,}"
     )
 
 
@@ -108,11 +106,14 @@ def _compared(goal: Goal, row: ServingRow, best: ServingRow | None) -> str:
         return f"fits; a failing node takes {row.domain_gpus} GPUs, of {best.layout} {best.domain_gpus}"
     if goal == "throughput":
         ours, theirs = row.requests_s / row.layout.gpus, best.requests_s / best.layout.gpus
-        return f"fits; {ours / theirs:.2g} of the tokens per second and GPU of {best.layout}"
+        return f"fits; {ours / theirs:.3g} of the tokens per second and GPU of {best.layout}"
+    ratio = row.gpu_h_per_mtok / best.gpu_h_per_mtok
+    if round(ratio, 2) == 1:
+        slower = f"{row.tpot_s * 1e3:.3g} ms per token, not {best.tpot_s * 1e3:.3g}"
+        return f"fits; the cost per token of {best.layout}, {slower}"
     text = f"fits; {_times(row.gpu_h_per_mtok, best.gpu_h_per_mtok)} the cost per token of {best.layout}"
     return text if row.gpus == best.gpus else f"{text} ({row.gpus} GPUs, not {best.gpus})"
 
 
 def _times(value: float, best: float) -> str:
-    ratio = value / best
-    return f"{ratio:.3g} ×" if math.isfinite(ratio) else "unbounded"
+    return f"{value / best:.3g} ×"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,10 +11,18 @@ import pytest
 
 from builders.decoders import DEEPSEEK_V3, QWEN3_MOE, decoder
 from builders.searches import LLAMA_70B, pool, serving
+from clusterwright.files.catalogue import load_catalogue
 from clusterwright.physics.layouts import Layout
+from clusterwright.physics.serving.arrivals import Replica, Stream, meet
+from clusterwright.physics.serving.lengths import fixed, lognormal
+from clusterwright.physics.serving.sides import side
+from clusterwright.physics.serving.traffic import traffic
+from clusterwright.plan.searching.calibrated import calibrated
+from clusterwright.plan.searching.machines import device
+from clusterwright.plan.searching.memories import places
 from clusterwright.plan.searching.questions import Lengths
 from clusterwright.plan.searching.reasons import Reason
-from clusterwright.plan.searching.serving import ServingSearch, full_plan, search_serving
+from clusterwright.plan.searching.serving import PRIOR, ServingSearch, full_plan, search_serving
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 
@@ -40,12 +50,44 @@ def test_winners_fit_by_the_engines_own_estimator_and_meet_the_targets(engine) -
 
 
 def test_one_request_more_would_miss_a_target_or_outgrow_the_cache() -> None:
-    question = serving(goal="throughput")
+    question = serving(rate=None, quantile=None, goal="throughput")
     best = search_serving(question).best
     assert best is not None
-    one_more = search_serving(serving(rate=None, concurrency=best.concurrency + 1.0)).why_not(best.layout).row
-    assert one_more is not None
-    assert one_more.needed == 2
+    for more, needed in ((0, 1), (1, 2)):
+        row = search_serving(replace(question, concurrency=best.concurrency + more)).why_not(best.layout).row
+        assert row is not None
+        assert row.needed == needed
+
+
+def test_a_rate_is_carried_as_the_scalar_form_of_arrivals_says() -> None:
+    question = serving(engine="sglang")
+    found = search_serving(question)
+    moved = traffic(question.decoder)
+    stream = Stream(lognormal(2000, 6000), fixed(500))
+    row = found.table(1)[0]
+    tokens = places(question, question.decoder, row.layout)
+    replica = Replica(side(moved, row.layout, device(question.pool), cache_tokens=tokens), found.constants)
+    for share, within in ((1 - 1e-4, True), (1 + 1e-4, False)):
+        at = meet(replica, stream, row.requests_s * share)
+        assert (at.ttft_s <= 2.0 and at.tpot_s <= 0.05) is within
+    assert row.needed == math.ceil(5.0 / row.requests_s)
+    at_load = meet(replica, stream, 5.0 / row.needed)
+    assert row.ttft_s == pytest.approx(at_load.ttft_s, rel=1e-5)
+    assert row.tpot_s == pytest.approx(at_load.tpot_s, rel=1e-5)
+
+
+def test_constants_come_from_the_closest_calibration() -> None:
+    known = load_catalogue().calibrations()
+    constants, source = calibrated(serving(engine="sglang"), known)
+    assert source is not None
+    assert source.gpu == "h200-sxm-141"
+    assert constants.weight_share == source.constants["weight_share"]
+    fallback, general = calibrated(serving(where=pool("l40s"), engine="sglang"), known)
+    assert general is not None
+    assert general.gpu is None
+    assert fallback != constants
+    assert calibrated(serving(), ()) == (PRIOR, None)
+    assert search_serving(serving(engine="sglang"), constants).best != search_serving(serving(engine="sglang")).best
 
 
 @pytest.mark.parametrize(

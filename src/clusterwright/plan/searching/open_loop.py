@@ -1,0 +1,177 @@
+"""Requests that arrive at a rate: the rate that one replica of each layout carries within targets, and what it meets.
+
+The formulas of `physics.serving.arrivals` over columns, with the sequences that decode as the free variable: n = rate ·
+out · step(n) ÷ (1 − rate · felt) gives the rate of every n without search. Targets hold for the wanted share of
+requests, means where no quantile is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from clusterwright.physics.serving.constants import columns_of
+from clusterwright.physics.serving.steps import (
+    CHUNK_TOKENS,
+    pass_floor,
+    prefill_terms,
+    sequence_costs,
+    step_terms,
+    total,
+)
+from clusterwright.plan.searching.columns import Bools, Floats, Ints
+from clusterwright.plan.searching.reasons import Reason
+from clusterwright.plan.searching.sizing import replicas_for, replicas_in_pool, sized
+from clusterwright.plan.searching.workers import Workers, output_tokens, prompt_lengths, spread
+
+_HALVINGS: Final = 44
+#: Sequences at which an idle replica is asked.
+_IDLE: Final = 1e-6
+#: Largest share of its time that prefill may take where no target of the first token limits it.
+BUSIEST: Final = 0.9
+
+
+@dataclass(frozen=True)
+class Met:
+    """What requests meet with so many sequences that decode, (n,) columns; `ttft_s`, `tpot_s` at the quantile."""
+
+    rate: Floats
+    busy: Floats
+    wait_s: Floats
+    always_s: Floats
+    ttft_mean_s: Floats
+    tpot_mean_s: Floats
+    tpot_s: Floats
+
+
+class OpenLoop:
+    """Workers under arrivals."""
+
+    def __init__(self, held: Workers) -> None:
+        question = held.question
+        self._held, self._question = held, question
+        self._constants = columns_of(held.constants)
+        lengths, output = prompt_lengths(question), output_tokens(question)
+        self._output, columns = output, held.columns
+        self._ones = np.ones(len(held.wide))
+        points = np.array(lengths.points)
+        self._own, floor = self._prompts(points, question.lengths.reused_share)
+        floor = np.minimum(floor, self._own)
+        c = held.constants
+        self._felt = (c.mixing * (self._own - floor) + c.alone * floor).mean(axis=1) / columns.groups
+        service = self._own / (columns.groups * columns.stages)[:, None]
+        self._service, self._square = service.mean(axis=1), (service**2).mean(axis=1)
+        self._costs = sequence_costs(columns, spread(lengths.mean + output / 2, self._ones))
+        room = columns.groups * columns.cache_tokens / (lengths.mean + c.reserve * output)
+        self.most = np.minimum(room, held.running.astype(np.float64))
+
+    def _prompts(self, points: Floats, reused: float) -> tuple[Floats, Floats]:
+        """(prefill of every point, what of it does not depend on its tokens), (n, points) s."""
+        n, k = len(self._ones), len(points)
+        columns = self._held.columns.take(np.repeat(np.arange(n), k))
+        tokens, chunk = np.tile(points, n), np.full(n * k, CHUNK_TOKENS)
+        own = total(prefill_terms(columns, self._constants, tokens, tokens * reused, chunk, columns.groups))
+        floor = pass_floor(columns, self._constants, tokens * (1 - reused), chunk, columns.groups)
+        return own.reshape(n, k), floor.reshape(n, k)
+
+    def at(self, running: Floats) -> Met:
+        """What requests meet with (n,) sequences that decode."""
+        base = self._step(running)
+        rate = running / (self._output * base + running * self._felt)
+        left = 1 - rate * self._felt
+        mean_step = base / left
+        busy = rate * self._service
+        wait = np.where(busy < 1, rate * self._square / (2 * np.maximum(1 - busy, 1e-12)), np.inf)
+        always = self._held.constants.first_ms * 1e-3 + 0.5 * mean_step
+        quantile, late = self._question.quantile, mean_step
+        if quantile is not None:
+            late = self._step(running + NormalDist().inv_cdf(quantile) * np.sqrt(running)) / left
+        return Met(rate, busy, wait, always, always + wait + self._own.mean(axis=1), mean_step, late)
+
+    def ttft_s(self, met: Met) -> Floats:
+        """Time to the first token at the quantile."""
+        level = self._question.quantile
+        if level is None:
+            return met.ttft_mean_s
+        low, high = met.always_s.copy(), met.always_s + self._own.max(axis=1) + 60 * met.wait_s + 1e-9
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            good = self._share(met, middle) >= level
+            low, high = np.where(good, low, middle), np.where(good, middle, high)
+        return np.asarray(high)
+
+    def _share(self, met: Met, seconds: Floats | float) -> Floats:
+        """Share of requests with their first token within `seconds`."""
+        left = np.asarray(seconds - met.always_s)[:, None] - self._own
+        tail = met.busy[:, None] * np.exp(-(met.busy / np.maximum(met.wait_s, 1e-300))[:, None] * np.maximum(left, 0))
+        return np.asarray(np.where(left >= 0, 1 - tail, 0.0).mean(axis=1))
+
+    def first_in_time(self, met: Met) -> Bools:
+        """Whether the target of the first token holds."""
+        wanted, level = self._question.ttft_s, self._question.quantile
+        if wanted is None:
+            return np.asarray(met.busy <= BUSIEST)
+        if level is None:
+            return np.asarray((met.busy < 1) & (met.ttft_mean_s <= wanted))
+        return np.asarray((met.busy < 1) & (self._share(met, wanted) >= level))
+
+    def holds(self, running: Floats) -> Bools:
+        """Whether both targets hold with so many sequences."""
+        met = self.at(running)
+        wanted = self._question.tpot_s
+        return self.first_in_time(met) & (wanted is None or met.tpot_s <= wanted)
+
+    def running_at(self, rate: Floats) -> Floats:
+        """Sequences that decode at a rate below what the replica carries."""
+        return self._last(lambda n: np.asarray(self.at(n).rate <= rate))
+
+    def largest(self) -> Floats:
+        """Most sequences that decode within both targets and the cache; not positive where even one misses them."""
+        return np.where(self.holds(self._ones * _IDLE), self._last(self.holds), 0.0)
+
+    def _last(self, good: Callable[[Floats], Bools]) -> Floats:
+        low, high = np.zeros_like(self.most), self.most
+        whole = good(high)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            holds = good(middle)
+            low, high = np.where(holds, middle, low), np.where(holds, high, middle)
+        return np.where(whole, self.most, low)
+
+    def _step(self, running: Floats) -> Floats:
+        columns = self._held.columns
+        return total(step_terms(columns, self._constants, running / columns.groups, self._costs, self._ones))
+
+
+def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
+    """Rate, latencies, replicas, GPUs of every worker, and the reason of those that miss a target.
+
+    Latencies are those at the load, shared evenly among the replicas that are needed.
+    """
+    question, loop = held.question, OpenLoop(held)
+    idle = loop.at(np.full(len(held.wide), _IDLE))
+    largest = loop.largest()
+    possible = largest > 0
+    carried = loop.at(np.maximum(largest, _IDLE)).rate
+    needed, rate = np.ones(len(held.wide)), carried
+    if question.rate is not None:
+        needed = np.where(possible, replicas_for(question.rate, carried), 1.0)
+        if question.goal == "latency" and question.pool.nodes is not None:
+            needed = np.maximum(needed, replicas_in_pool(question, held.wide))
+        rate = np.minimum(question.rate / needed, carried)
+    met = loop.at(np.maximum(loop.running_at(rate), _IDLE))
+    served = rate * needed if question.rate is None else np.full(len(needed), question.rate)
+    found = {
+        "concurrency": rate * (met.ttft_mean_s + output_tokens(question) * met.tpot_mean_s),
+        "ttft_s": loop.ttft_s(met),
+        "tpot_s": met.tpot_s,
+        "requests_s": carried,
+        "first_ttft_s": loop.ttft_s(idle),
+        "first_tpot_s": idle.tpot_s,
+    } | sized(question, needed, served, held.wide)
+    missed = np.where(loop.first_in_time(idle), int(Reason.TPOT), int(Reason.TTFT))
+    return found, np.where(possible, int(Reason.NONE), missed)
