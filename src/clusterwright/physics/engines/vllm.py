@@ -251,15 +251,12 @@ def _stages(case: Case, step: Step, measured: Measured) -> list[_Stage]:
     weights = load_weights(case.decoder, case.layout, loading)
     extra = load_weights(case.draft, replace(case.layout, pp=1)).largest if case.draft else 0
     last = case.layout.pp - 1
+    peaks = {samples: activation_gib(case, step, samples=samples) for samples in {True, last == 0}}
     found = []
     for index in range(case.layout.pp):
         own = weights.stage_bytes(index) + (extra if index == last else 0)
-        found.append(
-            _Stage(
-                known(measured.weights_gib, own / GIB),
-                known(measured.activation_gib, activation_gib(case, step, samples=index == last)),
-            )
-        )
+        peak = known(measured.activation_gib, peaks[index == last])
+        found.append(_Stage(known(measured.weights_gib, own / GIB), peak))
     return found
 
 

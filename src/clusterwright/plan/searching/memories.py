@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from clusterwright.model.decoders import Decoder
+from clusterwright.model.decoders import Attention, Decoder, LatentAttention
 from clusterwright.physics.engines import sglang, tensorrt_llm, vllm
 from clusterwright.physics.engines.advice import Case
 from clusterwright.physics.engines.results import EngineMemory
@@ -82,11 +82,26 @@ def most_sequences(question: ServingQuestion, decoder: Decoder, layout: Layout) 
     return (how.max_num_seqs or sglang.default_requests(0, 1)) * groups(layout)
 
 
-def places(question: ServingQuestion, decoder: Decoder, layout: Layout) -> float:
+def places(question: ServingQuestion, decoder: Decoder, layout: Layout, planned: EngineMemory) -> float:
     """Tokens of one group's cache, as sequences of mean length fill it.
 
-    Blocks, windows and states make a token's share depend on the length: the pool is planned for that length.
+    Blocks of windows and states make a token's share depend on the length: the pool is then planned for that length.
+
+    Args:
+        planned: for the longest sequence.
     """
+    if keeps_every_token(decoder):
+        return planned.kv_tokens / groups(layout)
     mean = max(1, round(question.lengths.mean_in + question.lengths.mean_out))
     held = plan(question, decoder, layout, min(mean, decoder.max_context), advise=False)
     return held.max_concurrency * mean / groups(layout)
+
+
+def keeps_every_token(decoder: Decoder) -> bool:
+    """Whether every layer with a cache keeps all tokens whole, so that a pool is a number of tokens."""
+    return all(
+        isinstance(mixer, LatentAttention)
+        or (isinstance(mixer, Attention) and mixer.window is None and mixer.chunk is None)
+        for mixer in (layer.mixer for layer, _ in decoder.groups)
+        if mixer is not None
+    )

@@ -81,7 +81,8 @@ def judge(question: ServingQuestion, constants: Constants, layouts: tuple[Layout
             reason[row] = int(Reason.MEMORY)
     rows = np.flatnonzero(reason == Reason.NONE)
     if len(rows):
-        held = _workers(question, constants, decoder, moved, [layout_at(sizes, int(row)) for row in rows])
+        fitting = [(layout_at(sizes, int(row)), planned[int(row)]) for row in rows]
+        held = _workers(question, constants, decoder, moved, fitting)
         found, codes = open_loop.operate(held) if arrives(question) else closed_loop.operate(held)
         for name in ("kv_tokens", "max_context"):
             found[name] = np.array([float(getattr(planned[int(row)], name)) for row in rows])
@@ -99,9 +100,14 @@ def arrives(question: ServingQuestion) -> bool:
 
 
 def _workers(
-    question: ServingQuestion, constants: Constants, decoder: Decoder, moved: Traffic, layouts: list[Layout]
+    question: ServingQuestion,
+    constants: Constants,
+    decoder: Decoder,
+    moved: Traffic,
+    fitting: list[tuple[Layout, EngineMemory]],
 ) -> Workers:
-    room = [memories.places(question, decoder, layout) for layout in layouts]
+    layouts = [layout for layout, _ in fitting]
+    room = [memories.places(question, decoder, layout, planned) for layout, planned in fitting]
     mean = question.lengths.mean_in + question.lengths.mean_out
     return Workers(
         question,

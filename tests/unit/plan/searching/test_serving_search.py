@@ -65,7 +65,7 @@ def test_a_rate_is_carried_as_the_scalar_form_of_arrivals_says() -> None:
     moved = traffic(question.decoder)
     stream = Stream(lognormal(2000, 6000), fixed(500))
     row = found.table(1)[0]
-    tokens = places(question, question.decoder, row.layout)
+    tokens = places(question, question.decoder, row.layout, row.memory)
     replica = Replica(side(moved, row.layout, device(question.pool), cache_tokens=tokens), found.constants)
     for share, within in ((1 - 1e-4, True), (1 + 1e-4, False)):
         at = meet(replica, stream, row.requests_s * share)
