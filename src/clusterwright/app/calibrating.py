@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from clusterwright.app.evidencing import load_evidence, open_store
 from clusterwright.calibrating.benchmarks import Declared, read_runs
 from clusterwright.calibrating.documents import catalogue_text, text_of, values_of
 from clusterwright.calibrating.measurements import Left, Measured, joined
@@ -21,6 +22,7 @@ from clusterwright.files.outputs import write_text
 from clusterwright.files.streams import find_outputs, stream_bytes
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.decoders import Decoder
+from clusterwright.model.evidence import Evidence
 from clusterwright.model.hardware import Gpu
 from clusterwright.model.observations import Transcript
 from clusterwright.physics.layouts import Layout
@@ -37,7 +39,7 @@ class CalibrateRequest:
     """What to calibrate from.
 
     Args:
-        files: CSV tables and outputs of benchmarks; a directory stands for the files below it.
+        files: CSV tables, outputs of benchmarks, evidence stores; another directory stands for the files below it.
         engine, version, model, gpu, weights, cache: of the server, for outputs that do not tell.
         tp, ep, dp, attention_dp: its layout.
         accepted: tokens kept per step and sequence with speculation, of `width` computed.
@@ -68,7 +70,7 @@ def calibrate(request: CalibrateRequest) -> Outcome:
     """
     catalogue = load_catalogue(request.catalogues)
     declared = _declared(request)
-    measured = joined(_read(path, declared) for path in find_outputs(request.files))
+    measured = joined(_read(name, data, declared) for name, data in _sources(request.files))
     if not measured.rows and not measured.left:
         raise InvalidInput("no measurement of serving in these files")
     named = Measured(tuple(replace(r, gpu=gpu_name(catalogue, r.gpu)) for r in measured.rows), measured.left)
@@ -173,8 +175,32 @@ def _declared(request: CalibrateRequest) -> Declared:
     )
 
 
-def _read(path: str, declared: Declared) -> Measured:
-    data = b"".join(stream_bytes(path))
+def _sources(files: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of every file, and of every raw output of serving that an evidence store keeps."""
+    for file in files:
+        if (Path(file) / "index.sqlite").is_file():
+            yield from _kept(Path(file))
+        else:
+            for path in find_outputs([file]):
+                yield path, b"".join(stream_bytes(path))
+
+
+def _kept(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Raw outputs of serving benchmarks that were measured, from a store whose chain holds."""
+    measured = [e for e in load_evidence(path) if e.basis == "measured" and e.raw_digest and _is_serving(e)]
+    store = open_store(path)
+    try:
+        for evidence in measured:
+            yield f"{path}:{evidence.id[7:19]}", b"".join(store.raw(evidence.raw_digest))
+    finally:
+        store.close()
+
+
+def _is_serving(evidence: Evidence) -> bool:
+    return any(reading.metric.startswith(("ttft", "tpot")) for reading in evidence.readings)
+
+
+def _read(path: str, data: bytes, declared: Declared) -> Measured:
     head = data[:4096].decode("utf-8", "replace").splitlines()[:1]
     if head and "," in head[0] and any(word in head[0] for word in ("ttft_ms", "tpot_ms")) and "{" not in head[0]:
         return read_table(data.decode("utf-8", "replace"), Path(path).name)

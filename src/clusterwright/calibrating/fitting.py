@@ -19,6 +19,12 @@ from clusterwright.physics.serving.constants import BOUNDS, NAMES, Array, Consta
 
 #: Constants that differ by system beside its peaks; the others belong to engine and host.
 BY_SYSTEM: Final = ("weight_share", "expert_share", "cache_share", "math_share", "collective_us", "layer_us")
+#: Constants that releases of one engine change: its kernels, its launches, its scheduler.
+BY_VERSION: Final = (
+    "expert_share", "math_share", "layer_us", "expert_layer_us", "prefill_layer_us", "step_ms", "mixing", "bunching",
+    "first_ms",
+)  # fmt: skip
+_NAMES: Final = {"system": BY_SYSTEM, "version": BY_VERSION}
 _STEP: Final = 0.02
 LEVELS: Final = ("all", "engine", "version", "system")
 
@@ -92,7 +98,7 @@ class _Search:
             share = {"all": 1.0, "engine": rule.engine, "version": rule.version, "system": rule.system}[level]
             for key in sorted({label[level] for label, u in zip(labels, use, strict=True) if u > 0}):
                 member = np.array([label[level] == key for label in labels], dtype=np.float64)
-                for name in BY_SYSTEM if level == "system" else NAMES:
+                for name in _NAMES.get(level, NAMES):
                     self.columns.append((level, key, name))
                     self.members.append(member)
                     self.spreads.append(BOUNDS[name].spread * share)

@@ -10,7 +10,7 @@ from clusterwright.physics.layouts import Layout
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Engines of one kind in a run: the layout of one and how many there are."""
+    """Engines of one kind in a run: the layout of one and how many there are; 0: as many as keep up."""
 
     layout: Layout
     count: int = 1

@@ -127,7 +127,7 @@ def _columns(kept: Sequence[tuple[Measurement, Side, Side | None, Device]]) -> S
         stack([one for _, one, _, _ in kept]) if kept else None,
         stack([two for _, _, two, _ in split]) if split else None,
         Workers(
-            np.array([float(row.prefill.count if row.prefill else 1) for row, _, _, _ in split]),
+            np.array([_prefill_workers(row) for row, _, _, _ in split]),
             np.array([float(row.decode.count) for row, _, _, _ in split]),
             np.array([two.hand_bytes / gpu.nic_bytes_s for _, _, two, gpu in split]),
         ),
@@ -141,6 +141,11 @@ def _columns(kept: Sequence[tuple[Measurement, Side, Side | None, Device]]) -> S
             chunk=column(lambda r: 8192.0),
         ),
     )
+
+
+def _prefill_workers(row: Measurement) -> float:
+    """Prefill workers; where they are not told, one for every request, so that none waits for another."""
+    return float(row.prefill.count if row.prefill and row.prefill.count else max(row.concurrency, 1.0))
 
 
 def predict(settings: Settings, constants: Mapping[str, Array]) -> tuple[Array, Array]:

@@ -108,10 +108,10 @@ def _workers(row: Mapping[str, str]) -> tuple[Worker | None, Worker, float, tupl
         return Worker(first, counts[0]), Worker(second, counts[1]), _positive(told or batch), notes + more
     concurrency = _positive(told or 0)
     return (
-        Worker(first),
+        Worker(first, 0),
         Worker(_unlabelled(row, first, concurrency)),
         concurrency,
-        ("worker counts are not told: one prefill and one decode worker assumed",),
+        ("worker counts are not told: one decode worker and enough prefill workers assumed",),
     )
 
 

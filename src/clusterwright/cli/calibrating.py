@@ -23,7 +23,7 @@ def calibrate_(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="CSV tables and outputs of serving benchmarks; a directory stands for the files below it.",
+            help="CSV tables, outputs of serving benchmarks, evidence stores; another directory stands for its files.",
         ),
     ],
     engine: Annotated[

@@ -100,3 +100,15 @@ def test_files_without_measurements_fit_nothing(tmp_path):
 def test_wrong_options_are_refused(table, option, value, reason):
     with pytest.raises(InvalidInput, match=reason):
         run(table, option, value)
+
+
+def test_an_evidence_store_gives_its_raw_outputs(tmp_path):
+    outputs, store = tmp_path / "outputs", tmp_path / "store"
+    outputs.mkdir()
+    for concurrency in (1, 2, 4, 8, 16, 32, 48, 64):
+        result(outputs / f"c{concurrency}.json", concurrency)
+    added = CliRunner().invoke(app, ["evidence", "add", str(outputs), "--store", str(store)])
+    assert added.exit_code in (0, 3), added.output
+    code, text, _ = run(store, "--gpu", "H100", "--model", "Qwen/Qwen3-32B", "--tp", "4")
+    assert code == 0
+    assert "8 rows" in text
