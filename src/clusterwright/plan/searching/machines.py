@@ -39,13 +39,19 @@ def nic_bytes_s(pool: Pool) -> float:
 
 
 def device(pool: Pool) -> Device:
-    """The GPU of serving times. Where GPUs or nodes have no link the rate is a byte per second: nothing may use it."""
+    """The GPU of serving times, as software counts GPUs (a die of MI250X is one).
+
+    A GPU without bf16 units runs bf16 weights as fp16 (vLLM `--dtype half`). Where GPUs or nodes have no link the rate
+    is a byte per second: nothing may use it.
+    """
     gpu = pool.gpu
     names = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4")
-    rates = {name: rate.value for name in names if (rate := getattr(gpu.dense, name)) is not None}
+    rates = {name: rate.value / gpu.devices for name in names if (rate := getattr(gpu.dense, name)) is not None}
+    if "fp16" in rates:
+        rates.setdefault("bf16", rates["fp16"])
     return Device(
         memory_gib=reported_gib(gpu),
-        bandwidth_bytes_s=gpu.bandwidth.value,
+        bandwidth_bytes_s=gpu.bandwidth.value / gpu.devices,
         flops_s=rates,
         link_bytes_s=link_bytes_s(pool) or 1.0,
         domain=inner_domain(pool),
