@@ -73,7 +73,8 @@ def calibrate(request: CalibrateRequest) -> Outcome:
     measured = joined(_read(name, data, declared) for name, data in _sources(request.files))
     if not measured.rows and not measured.left:
         raise InvalidInput("no measurement of serving in these files")
-    named = Measured(tuple(replace(r, gpu=gpu_name(catalogue, r.gpu)) for r in measured.rows), measured.left)
+    told = measured.without_assumed_counts()
+    named = Measured(tuple(replace(r, gpu=gpu_name(catalogue, r.gpu)) for r in told.rows), told.left)
     settings, left = settings_of(named, decoder_finder(catalogue), device_finder(catalogue))
     return refit_all(settings, left, known_constants(catalogue))
 

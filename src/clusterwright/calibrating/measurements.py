@@ -53,6 +53,11 @@ class Measurement:
     notes: tuple[str, ...] = ()
 
     @property
+    def counts_told(self) -> bool:
+        """Whether the numbers of prefill and decode workers are known."""
+        return self.prefill is None or self.prefill.count > 0
+
+    @property
     def group(self) -> tuple[str, str, str, str]:
         """Model × GPU × engine × mode: rows that are held out together."""
         return self.model, self.gpu, self.engine, "disaggregated" if self.prefill else "aggregated"
@@ -73,8 +78,11 @@ class Measured:
     rows: tuple[Measurement, ...]
     left: tuple[Left, ...] = field(default=())
 
-    def __add__(self, other: Measured) -> Measured:
-        return Measured(self.rows + other.rows, self.left + other.left)
+    def without_assumed_counts(self) -> Measured:
+        """Rows whose worker counts are told; the others left out, since a fit to a guess is none."""
+        told = tuple(row for row in self.rows if row.counts_told)
+        left = tuple(Left(row.id, "worker counts are not told") for row in self.rows if not row.counts_told)
+        return Measured(told, self.left + left)
 
 
 def joined(parts: Iterable[Measured]) -> Measured:

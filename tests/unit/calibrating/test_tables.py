@@ -76,3 +76,11 @@ def test_without_counts_one_worker_of_each_is_assumed_and_said():
     assert "worker counts are not told" in few.notes[0]
     assert few.decode.layout == Layout(tp=8, ep=8)
     assert many.decode.layout == Layout(tp=8, ep=8, attention_dp=8)
+
+
+def test_rows_with_assumed_counts_are_not_fitted():
+    told = "trtllm,a,gb200,fp4,disagg,1024,1024,concurrency=64,4,1,4,1,1,8,2,3,8,8,500,9\n"
+    untold = "trtllm,a,gb200,fp4,disagg,1024,1024,concurrency=16,4,1,4,8,2,4,,,,1,500,9\n"
+    kept = read_table(APART + told + untold).without_assumed_counts()
+    assert len(kept.rows) == 1
+    assert kept.left[0].reason == "worker counts are not told"
