@@ -83,26 +83,31 @@ class OpenLoop:
         base = self._step(running)
         rate = running / (self._output * base + running * self._felt)
         left = 1 - rate * self._felt
-        mean_step = base / left
-        busy = rate * self._service
-        wait = np.where(busy < 1, rate * self._square / (2 * np.maximum(1 - busy, 1e-12)), np.inf)
-        always = self._held.constants.first_ms * 1e-3 + 0.5 * mean_step
-        quantile, late = self._question.quantile, mean_step
+        quantile, late = self._question.quantile, base / left
         if quantile is not None:
             late = self._step(running + NormalDist().inv_cdf(quantile) * np.sqrt(running)) / left
-        return Met(rate, busy, wait, always, always + wait + self._own.mean(axis=1), mean_step, late)
+        return self.arriving(rate, base / left, late)
+
+    def arriving(self, rate: Floats, step_s: Floats, late_s: Floats, handover_s: Floats | float = 0.0) -> Met:
+        """What requests meet at a rate beside decode steps of that mean and that quantile."""
+        busy = rate * self._service
+        wait = np.where(busy < 1, rate * self._square / (2 * np.maximum(1 - busy, 1e-12)), np.inf)
+        always = self._held.constants.first_ms * 1e-3 + handover_s + 0.5 * step_s
+        return Met(rate, busy, wait, always, always + wait + self._own.mean(axis=1), step_s, late_s)
 
     def ttft_s(self, met: Met) -> Floats:
         """Time to the first token at the quantile."""
         level = self._question.quantile
         if level is None:
             return met.ttft_mean_s
-        low, high = met.always_s.copy(), met.always_s + self._own.max(axis=1) + 60 * met.wait_s + 1e-9
+        keeps_up = met.busy < 1
+        wait = np.where(keeps_up, met.wait_s, 0.0)
+        low, high = met.always_s.copy(), met.always_s + self._own.max(axis=1) + 60 * wait + 1e-9
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             good = self._share(met, middle) >= level
             low, high = np.where(good, low, middle), np.where(good, middle, high)
-        return np.asarray(high)
+        return np.where(keeps_up, high, np.inf)
 
     def _share(self, met: Met, seconds: Floats | float) -> Floats:
         """Share of requests with their first token within `seconds`."""
@@ -133,18 +138,44 @@ class OpenLoop:
         """Most sequences that decode within both targets and the cache; not positive where even one misses them."""
         return np.where(self.holds(self._ones * _IDLE), self._last(self.holds), 0.0)
 
+    def largest_arriving(self, step_s: float, handover_s: Floats) -> Floats:
+        """Highest rate of workers that only prefill, with decode steps of `step_s` elsewhere; 0 where none holds."""
+        step = spread(step_s, self._ones)
+
+        def good(rate: Floats) -> Bools:
+            return self.first_in_time(self.arriving(rate, step, step, handover_s))
+
+        return np.where(good(self._ones * _IDLE), _last(good, 1 / self._service), 0.0)
+
     def _last(self, good: Callable[[Floats], Bools]) -> Floats:
-        low, high = np.zeros_like(self.most), self.most
-        whole = good(high)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            holds = good(middle)
-            low, high = np.where(holds, middle, low), np.where(holds, high, middle)
-        return np.where(whole, self.most, low)
+        return _last(good, self.most)
 
     def _step(self, running: Floats) -> Floats:
         columns = self._held.columns
         return total(step_terms(columns, self._constants, running / columns.groups, self._costs, self._ones))
+
+
+class DecodeLoop(OpenLoop):
+    """Workers that only decode: no prompt holds a step up, and no first token is theirs."""
+
+    def __init__(self, held: Workers) -> None:
+        super().__init__(held)
+        self._felt = np.zeros_like(self._ones)
+
+    def first_in_time(self, met: Met) -> Bools:
+        """Nothing of it is theirs."""
+        return np.ones(len(met.rate), dtype=np.bool_)
+
+
+def _last(good: Callable[[Floats], Bools], most: Floats) -> Floats:
+    """Largest value up to `most` that is good, where every smaller one is."""
+    low, high = np.zeros_like(most), most
+    whole = good(high)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        holds = good(middle)
+        low, high = np.where(holds, middle, low), np.where(holds, high, middle)
+    return np.where(whole, most, low)
 
 
 def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:

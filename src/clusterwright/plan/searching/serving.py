@@ -13,6 +13,7 @@ from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
 from clusterwright.plan.searching import memories
 from clusterwright.plan.searching.columns import Floats, Ints, gpus, layout_at
+from clusterwright.plan.searching.disaggregated import Split, split_service
 from clusterwright.plan.searching.fronts import front, order
 from clusterwright.plan.searching.questions import ServingQuestion
 from clusterwright.plan.searching.reasons import Reason
@@ -135,6 +136,11 @@ class ServingSearch:
         best = self.best
         asked = [(name, layout) for name, layout in popular(self.question) if best is None or layout != best.layout]
         return tuple(self.why_not(layout, name) for name, layout in asked)
+
+    @cached_property
+    def split(self) -> Split | None:
+        """Prefill and decode on workers of their own, the cheapest; None where that is not possible."""
+        return split_service(self.question, self.constants, self.judged)
 
     def reasons(self) -> dict[Reason, int]:
         """How many layouts each reason excludes."""

@@ -81,8 +81,7 @@ def judge(question: ServingQuestion, constants: Constants, layouts: tuple[Layout
             reason[row] = int(Reason.MEMORY)
     rows = np.flatnonzero(reason == Reason.NONE)
     if len(rows):
-        fitting = [(layout_at(sizes, int(row)), planned[int(row)]) for row in rows]
-        held = _workers(question, constants, decoder, moved, fitting)
+        held = _workers(question, constants, decoder, moved, sizes, planned, rows)
         found, codes = open_loop.operate(held) if arrives(question) else closed_loop.operate(held)
         for name in ("kv_tokens", "max_context"):
             found[name] = np.array([float(getattr(planned[int(row)], name)) for row in rows])
@@ -99,15 +98,25 @@ def arrives(question: ServingQuestion) -> bool:
     return question.concurrency is None and (question.rate is not None or question.quantile is not None)
 
 
+def workers_of(question: ServingQuestion, constants: Constants, judged: Judged, rows: Ints) -> Workers:
+    """Workers of rows that fit."""
+    decoder = memories.served(question)
+    moved = served_traffic(question, decoder)
+    return _workers(question, constants, decoder, moved, judged.sizes, judged.memories, rows)
+
+
 def _workers(
     question: ServingQuestion,
     constants: Constants,
     decoder: Decoder,
     moved: Traffic,
-    fitting: list[tuple[Layout, EngineMemory]],
+    sizes: Mapping[str, Ints],
+    planned: Mapping[int, EngineMemory],
+    rows: Ints,
 ) -> Workers:
-    layouts = [layout for layout, _ in fitting]
-    room = [memories.places(question, decoder, layout, planned) for layout, planned in fitting]
+    layouts = [layout_at(sizes, int(row)) for row in rows]
+    pairs = zip(layouts, (planned[int(row)] for row in rows), strict=True)
+    room = [memories.places(question, decoder, layout, plan) for layout, plan in pairs]
     mean = question.lengths.mean_in + question.lengths.mean_out
     return Workers(
         question,

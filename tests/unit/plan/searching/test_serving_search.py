@@ -204,3 +204,28 @@ def test_reuse_of_prefixes_shortens_the_first_token() -> None:
     assert warm is not None
     assert warm.ttft_s < cold.ttft_s
     assert decoder(DEEPSEEK_V3).max_context >= 2500
+
+
+def test_a_split_service_meets_what_the_scalar_form_says_with_the_cheapest_sides() -> None:
+    question = serving(engine="sglang", rate=40.0)
+    found = search_serving(question)
+    split = found.split
+    assert split is not None
+    assert split.gpus == 8 * split.nodes
+    assert split.ttft_s <= 2.0
+    assert split.tpot_s <= 0.05
+    moved, machine = traffic(question.decoder), device(question.pool)
+    first, second = (
+        side(moved, x, machine, cache_tokens=places(question, question.decoder, x, full_plan(question, x)))
+        for x in (split.prefill, split.decode)
+    )
+    each = Replica(second, found.constants, first=first)
+    at = meet(replace(each, decode_workers=split.decode_workers), stream, 40.0 / split.prefill_workers)
+    assert at.ttft_s <= split.ttft_s <= at.ttft_s + split.handover_s + 0.5 * split.tpot_s
+    one = meet(each, stream, 40.0 / split.decode_workers)
+    assert split.tpot_s == pytest.approx(one.tpot_s, rel=1e-5)
+
+
+def test_no_split_without_a_network_or_arrivals() -> None:
+    assert search_serving(serving(rate=None, concurrency=8.0)).split is None
+    assert search_serving(serving(where=pool(nic_gbytes_s=None))).split is None
