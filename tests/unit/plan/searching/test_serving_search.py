@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from builders.decoders import DEEPSEEK_V3, QWEN3_MOE, decoder
+from builders.decoders import QWEN3_MOE, decoder
 from builders.searches import LLAMA_70B, pool, serving
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.physics.layouts import Layout
@@ -203,7 +203,6 @@ def test_reuse_of_prefixes_shortens_the_first_token() -> None:
     assert cold is not None
     assert warm is not None
     assert warm.ttft_s < cold.ttft_s
-    assert decoder(DEEPSEEK_V3).max_context >= 2500
 
 
 def test_a_split_service_meets_what_the_scalar_form_says_with_the_cheapest_sides() -> None:
@@ -219,7 +218,7 @@ def test_a_split_service_meets_what_the_scalar_form_says_with_the_cheapest_sides
         side(moved, x, machine, cache_tokens=places(question, question.decoder, x, full_plan(question, x)))
         for x in (split.prefill, split.decode)
     )
-    each = Replica(second, found.constants, first=first)
+    each, stream = Replica(second, found.constants, first=first), Stream(lognormal(2000, 6000), fixed(500))
     at = meet(replace(each, decode_workers=split.decode_workers), stream, 40.0 / split.prefill_workers)
     assert at.ttft_s <= split.ttft_s <= at.ttft_s + split.handover_s + 0.5 * split.tpot_s
     one = meet(each, stream, 40.0 / split.decode_workers)
