@@ -16,6 +16,9 @@ from clusterwright.cli.output import show_error
 
 #: heading → command → (module, function or typer group, one line for the overview), in the order of help.
 COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
+    "The first question": {
+        "fit": ("fit", "fit_", "Say whether a model fits these GPUs, how many, in which layout, for how much."),
+    },
     "From a file to a verdict": {
         "prove": ("proving", "prove", "Review, plan, rehearse and judge one architecture; write the report."),
         "review": ("reviewing", "review", "Say what is missing or contradictory, with file and line."),

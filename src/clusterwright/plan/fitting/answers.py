@@ -1,0 +1,135 @@
+"""One question over several machines: the ranked answers, and what is said about the best of them."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from clusterwright.catalogue.catalogues import Catalogue
+from clusterwright.model.decoders import Decoder
+from clusterwright.plan.fitting.effects import Asked, Effect, effects, questions
+from clusterwright.plan.fitting.losers import losers
+from clusterwright.plan.fitting.machines import Machine
+from clusterwright.plan.fitting.prices import price_of
+from clusterwright.plan.fitting.remedies import Remedy, remedies
+from clusterwright.plan.fitting.serving import ServingFit, fit_serving
+from clusterwright.plan.fitting.wants import Wants
+from clusterwright.plan.searching.serving import WhyNot
+
+Audience = Literal["internal", "customer"]
+_ORDER: Final = {"holds": 0, "late": 1, "too big": 2, "unknown": 3}
+
+
+@dataclass(frozen=True)
+class ServingAnswer:
+    """Inference.
+
+    Args:
+        name: of the model as asked. fits: best first.
+        effects, asked, lost, remedies: of the first of `fits`; remedies only where nothing holds.
+        close: machines whose cost the band of the first one reaches: their order is not sure.
+    """
+
+    name: str
+    decoder: Decoder
+    wants: Wants
+    fits: tuple[ServingFit, ...]
+    effects: tuple[Effect, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    lost: tuple[WhyNot, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    close: tuple[str, ...] = ()
+    audience: Audience = "internal"
+
+    @property
+    def first(self) -> ServingFit:
+        """The best machine."""
+        return self.fits[0]
+
+    @property
+    def holds(self) -> bool:
+        """Whether any machine holds."""
+        return self.first.verdict == "holds"
+
+    @property
+    def unknown(self) -> bool:
+        """Whether of the best machine nothing can be said."""
+        return self.first.verdict == "unknown"
+
+
+def answer_serving(
+    name: str,
+    decoder: Decoder,
+    machines: Sequence[Machine],
+    wants: Wants,
+    catalogue: Catalogue,
+    today: datetime.date,
+) -> ServingAnswer:
+    """Fit every machine and rank them: those that hold first, then by money where all have a price, else by GPUs."""
+    known = catalogue.calibrations()
+    fits = [
+        fit_serving(decoder, machine, wants, price_of(machine, wants.hours, catalogue, today), known)
+        for machine in machines
+    ]
+    return told(name, decoder, wants, fits)
+
+
+def told(name: str, decoder: Decoder, wants: Wants, fits: Sequence[ServingFit]) -> ServingAnswer:
+    """Rank fits and say what is to be said of the first."""
+    ranked = tuple(sorted(fits, key=_key(fits)))
+    first = ranked[0]
+    return ServingAnswer(
+        name,
+        decoder,
+        wants,
+        ranked,
+        effects(first, wants),
+        questions(first, wants),
+        losers(first.search),
+        remedies(first),
+        _close(ranked),
+    )
+
+
+def by_money(fits: Sequence[ServingFit]) -> bool:
+    """Whether every machine that holds has a price in one currency."""
+    prices = [fit.price for fit in fits if fit.verdict == "holds"]
+    return bool(prices) and None not in prices and len({p.currency for p in prices if p is not None}) == 1
+
+
+def measure(fit: ServingFit, money: bool) -> float:
+    """What machines that hold are ranked by: money per token, else GPUs (per request and second without a load)."""
+    if money and fit.per_mtok_out is not None:
+        return fit.per_mtok_out.value
+    if fit.question.rate is not None or fit.question.concurrency is not None:
+        return fit.charged_gpus.value
+    return fit.chosen.layout.gpus / fit.chosen.requests_s
+
+
+def _key(fits: Sequence[ServingFit]) -> Callable[[ServingFit], tuple[int, float, str]]:
+    money = by_money(fits)
+
+    def key(fit: ServingFit) -> tuple[int, float, str]:
+        held = measure(fit, money) if fit.verdict == "holds" else math.inf
+        return _ORDER[fit.verdict], held, fit.machine.asked
+
+    return key
+
+
+def _close(fits: Sequence[ServingFit]) -> tuple[str, ...]:
+    """Machines that may be as good as the first, as far as the estimates tell."""
+    first = fits[0]
+    if first.verdict != "holds":
+        return ()
+    money = by_money(fits)
+
+    def ends(fit: ServingFit) -> tuple[float, float]:
+        band = fit.per_mtok_out if money else fit.charged_gpus
+        assert band is not None
+        return band.low or 0.0, math.inf if band.high is None else band.high
+
+    top = ends(first)[1]
+    return tuple(fit.machine.asked for fit in fits[1:] if fit.verdict == "holds" and ends(fit)[0] <= top)

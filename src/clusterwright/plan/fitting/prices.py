@@ -1,0 +1,100 @@
+"""What a GPU-hour costs: as stated, from the house profile, or the catalogue's snapshot with its day and range."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from clusterwright.catalogue.catalogues import Catalogue, fold
+from clusterwright.catalogue.shelf_lives import SHELF_LIVES
+from clusterwright.model.prices import Price
+from clusterwright.plan.fitting.machines import Machine
+
+PriceOrigin = Literal["stated", "profile", "catalogue"]
+#: Sellers in the order in which their price stands for a GPU-hour: what most who ask can get comes first.
+_SELLERS: Final = ("survey", "specialist", "marketplace", "hyperscaler", "public", "vendor", "model-api")
+
+
+@dataclass(frozen=True)
+class HourPrice:
+    """Money per GPU-hour.
+
+    Args:
+        low, high: range of the source, equal where it gives one number.
+        basis: where it comes from, in words.
+        age_days: of a published price; stale when beyond its shelf life.
+        for_sale: a price that a customer may see; costs and list prices of others are not.
+    """
+
+    value: float
+    currency: str
+    origin: PriceOrigin
+    basis: str
+    low: float
+    high: float
+    age_days: int | None = None
+    stale: bool = False
+    for_sale: bool = False
+
+
+@dataclass(frozen=True)
+class Hours:
+    """Prices per GPU-hour by name of GPU, node or SKU, folded; "" holds for every machine.
+
+    Args:
+        values: (money, currency).
+        origin: where they come from. for_sale: prices that a customer may see.
+    """
+
+    values: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    origin: PriceOrigin = "stated"
+    basis: str = "--price"
+    for_sale: bool = True
+
+    def of(self, machine: Machine) -> HourPrice | None:
+        """The price of a machine by the closest of its names."""
+        names = (machine.sku, machine.asked, machine.shape.name if machine.shape else "", machine.gpu.name)
+        keys = [fold(name) for name in names if name]
+        keys += [fold(alias) for alias in machine.gpu.aliases]
+        for key in (*keys, ""):
+            if key in self.values:
+                value, currency = self.values[key]
+                return HourPrice(value, currency, self.origin, self.basis, value, value, for_sale=self.for_sale)
+        return None
+
+
+def price_of(
+    machine: Machine, known: tuple[Hours, ...], catalogue: Catalogue, today: datetime.date
+) -> HourPrice | None:
+    """The first of `known` that has a price for the machine, else the catalogue's; None where nobody gives one."""
+    for hours in known:
+        found = hours.of(machine)
+        if found is not None:
+            return found
+    return rental(catalogue, machine.gpu.name, today)
+
+
+def rental(catalogue: Catalogue, gpu: str, today: datetime.date) -> HourPrice | None:
+    """The published rental price on demand: surveys before single sellers, newer before older; middle of the range."""
+    found = [p for p in catalogue.prices("rental", gpu) if p.commitment == "on-demand"]
+    if not found:
+        return None
+    best = min(found, key=lambda p: (_SELLERS.index(p.provider_class), -p.date.toordinal()))
+    return _published(best, today)
+
+
+def rentals(catalogue: Catalogue, gpu: str, today: datetime.date) -> tuple[HourPrice, ...]:
+    """Every published rental price of a GPU, cheapest first."""
+    return tuple(sorted((_published(p, today) for p in catalogue.prices("rental", gpu)), key=lambda p: p.value))
+
+
+def _published(price: Price, today: datetime.date) -> HourPrice:
+    low, high = price.low.value * 3600, price.high.value * 3600
+    days = (today - price.date).days
+    life = SHELF_LIVES["rental price"].days
+    seller = price.provider or {"survey": "survey of specialists"}.get(price.provider_class, price.provider_class)
+    basis = f"{seller}, {price.commitment}, {price.date.isoformat()}"
+    stale = life is not None and days > life
+    return HourPrice((low + high) / 2, price.low.currency, "catalogue", basis, low, high, days, stale)

@@ -1,0 +1,80 @@
+"""Numbers of a fit in words: figures with bands, money, times, sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from clusterwright.plan.fitting.bands import Band
+from clusterwright.plan.fitting.prices import HourPrice
+
+SIGNS: Final = {"USD": "$", "EUR": "€", "GBP": "£"}
+
+
+def number(value: float) -> str:
+    """Three significant digits, thousands apart; whole from 100 on."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else "none"
+    if abs(value) >= 100:
+        digits = max(3 - math.floor(math.log10(abs(value))) - 1, -6)
+        return f"{round(value, digits):,.0f}" if abs(value) >= 10000 else f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def whole(value: float) -> str:
+    """Counted things."""
+    return f"{math.ceil(value - 1e-9):,}"
+
+
+def banded(band: Band | None, shown: Callable[[float], str] = number, unit: str = "") -> str:
+    """A figure with its range; `none` for an end that does not exist."""
+    if band is None:
+        return "-"
+    text = shown(band.value) + unit
+    low, high = (None if end is None else shown(end) for end in (band.low, band.high))
+    if low == high == shown(band.value):
+        return text
+    return f"{text} ({low or 'none'}–{high or 'none'})"
+
+
+def one_time(value: float) -> str:
+    """A time without a band."""
+    return f"{number(value * 1e3)} ms" if value < 1 else f"{number(value)} s"
+
+
+def money(value: float, currency: str = "USD") -> str:
+    """An amount with its sign."""
+    sign = SIGNS.get(currency, currency + " ")
+    if abs(value) >= 1e6:
+        return f"{sign}{value / 1e6:,.3g}M"
+    if abs(value) >= 1000:
+        return f"{sign}{value:,.0f}"
+    return f"{sign}{value:.2f}" if abs(value) < 100 else f"{sign}{value:.0f}"
+
+
+def amount(band: Band | None, currency: str = "USD") -> str:
+    """Money with its range; the sign only once."""
+    if band is None:
+        return "-"
+    bare = len(SIGNS.get(currency, currency + " "))
+    return (
+        banded(band, lambda v: money(v, currency))
+        .replace("(" + money(band.low or 0, currency)[:bare], "(")
+        .replace("–" + money(0, currency)[:bare], "–")
+    )
+
+
+def price_words(price: HourPrice) -> str:
+    """Where a price per GPU-hour comes from."""
+    text = f"{money(price.value, price.currency)} per GPU-hour: {price.basis}"
+    if price.low != price.high:
+        text += f", {money(price.low, price.currency)} to {money(price.high, price.currency)}"
+    if price.stale:
+        text += f"; {price.age_days} days old, past its shelf life"
+    return text
+
+
+def tokens_short(value: int) -> str:
+    """A context length as people say it: 8k, 128k, else the number."""
+    return f"{value // 1024}k" if value >= 1024 and value % 1024 == 0 else f"{value:,}"

@@ -1,0 +1,114 @@
+"""Answers about inference: bands, ranks, effects, what to change."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from clusterwright.files.catalogue import load_catalogue
+from clusterwright.plan.fitting.answers import ServingAnswer, answer_serving
+from clusterwright.plan.fitting.carrying import carried
+from clusterwright.plan.fitting.machines import find_machine
+from clusterwright.plan.fitting.reading import read_wants
+from clusterwright.plan.fitting.serving import context_of
+
+CHAT = {"rate": "5", "in": "1000", "out": "200", "ttft": "1s", "tpot": "50ms"}
+TODAY = datetime.date(2026, 6, 30)
+
+
+def ask(model: str, machines: str, **options: str) -> ServingAnswer:
+    catalogue = load_catalogue()
+    decoder = catalogue.find_decoder(model)
+    assert decoder is not None
+    found = [find_machine(catalogue, name) for name in machines.split(",")]
+    wants = read_wants({name.replace("_", "-"): text for name, text in options.items()})
+    return answer_serving(model, decoder, found, wants, catalogue, TODAY)
+
+
+def test_machines_that_hold_come_first_and_cheapest_first() -> None:
+    answer = ask("llama-3.1-8b", "t4,h100,l4", **CHAT, price="t4=0.2,h100=2,l4=0.6")
+    holding = [fit for fit in answer.fits if fit.verdict == "holds"]
+    costs = [fit.per_mtok_out.value for fit in holding if fit.per_mtok_out]
+    assert answer.holds
+    assert costs == sorted(costs)
+    assert [fit.verdict == "holds" for fit in answer.fits] == sorted(
+        (fit.verdict == "holds" for fit in answer.fits), reverse=True
+    )
+
+
+def test_bands_hold_the_figure_and_open_with_the_error() -> None:
+    fit = ask("llama-3.1-8b", "h100", **CHAT, price="2").first
+    for band in (fit.ttft_s, fit.tpot_s, fit.requests_s, fit.replicas, fit.gpus, fit.nodes, fit.context, fit.places):
+        assert band.low is None or band.low <= band.value
+        assert band.high is None or band.high >= band.value
+    assert fit.fast > 1 > fit.slow
+
+
+def test_the_figure_is_what_the_search_found() -> None:
+    fit = ask("llama-3.1-8b", "h100", **CHAT).first
+    assert carried(fit.question, fit.constants, fit.chosen.layout, [{}])[0] == pytest.approx(fit.chosen.requests_s)
+
+
+def test_a_replica_lost_with_its_node_is_replaced() -> None:
+    plain, safe = (ask("llama-3.1-8b", "h100", **CHAT, survive=n).first.chosen for n in ("0", "1"))
+    assert safe.needed == plain.needed
+    assert safe.replicas == safe.needed + max(8 // safe.layout.gpus, 1)
+
+
+def test_money_per_token_counts_the_declared_utilisation() -> None:
+    full = ask("llama-3.1-8b", "h100", **CHAT, price="2").first.per_mtok_out
+    half = ask("llama-3.1-8b", "h100", **CHAT, price="2", utilisation="50%").first.per_mtok_out
+    assert full is not None
+    assert half is not None
+    assert half.value == pytest.approx(2 * full.value)
+
+
+def test_effects_are_ranked_and_move_the_right_way() -> None:
+    found = ask("llama-3.1-8b", "h100", **CHAT).effects
+    assert [e.size for e in found] == sorted((e.size for e in found), reverse=True)
+    assert all(e.low < 1 < e.high for e in found if e.name != "tokens that the KV cache holds")
+
+
+def test_a_model_that_is_too_big_says_by_how_much_and_what_helps() -> None:
+    answer = ask("llama-3.3-70b", "2xh100", gpus="2", **CHAT)
+    assert not answer.holds
+    assert answer.first.missed
+    assert any("fp8" in remedy.what or "int4" in remedy.what for remedy in answer.remedies)
+
+
+def test_a_target_that_is_out_of_reach_names_the_one_that_is_not() -> None:
+    answer = ask("llama-3.3-70b", "h100", **{**CHAT, "tpot": "2ms"})
+    assert answer.first.verdict == "late"
+    assert "per token with no other load" in answer.first.missed
+    assert any("looser" in remedy.what for remedy in answer.remedies)
+
+
+def test_questions_that_were_answered_are_not_asked() -> None:
+    asked = {a.option for a in ask("llama-3.1-8b", "h100", **CHAT).asked}
+    told = {
+        a.option
+        for a in ask(
+            "llama-3.1-8b", "h100", **CHAT, in_p95="3000", out_p95="500", price="2", survive="1", reuse="10%"
+        ).asked
+    }
+    assert {"--in-p95 --out-p95", "--price", "--survive", "--reuse"} <= asked
+    assert not {"--in-p95 --out-p95", "--price", "--survive", "--reuse"} & told
+
+
+def test_an_old_price_is_marked_and_a_missing_one_is_no_money() -> None:
+    fits = {fit.machine.asked: fit for fit in ask("llama-3.1-8b", "h100,mi300x", **CHAT).fits}
+    price = fits["h100"].price
+    assert price is not None
+    assert (price.origin, price.stale, price.age_days) == ("catalogue", False, 30)
+    assert fits["mi300x"].price is None
+    assert fits["mi300x"].per_h is None
+
+
+def test_the_context_leaves_room_for_requests_that_are_not_average() -> None:
+    decoder = load_catalogue().find_decoder("llama-3.1-8b")
+    assert decoder is not None
+    assert context_of(decoder, read_wants({"in": "2000", "out": "300"}).serving) == 8192
+    assert context_of(decoder, read_wants({"in": "20k", "out": "1k"}).serving) == 65536
+    assert context_of(decoder, read_wants({"context": "4k"}).serving) == 4096
+    assert context_of(decoder, read_wants({"in": "120k", "out": "1k"}).serving) == decoder.max_context
