@@ -11,7 +11,7 @@ from clusterwright.physics.engines.advice import Case
 from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.engines.settings import Settings
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.loading import requantised
+from clusterwright.physics.loading import QUANTISATIONS, requantised
 from clusterwright.plan.searching.machines import engine_gpu
 from clusterwright.plan.searching.questions import ServingQuestion
 
@@ -28,8 +28,16 @@ def longest_sequence(question: ServingQuestion) -> int:
 
 
 def served(question: ServingQuestion) -> Decoder:
-    """The model with its linear layers in the format that is served."""
-    return question.decoder if question.weights is None else requantised(question.decoder, question.weights)
+    """The model with its linear layers in the format that is served.
+
+    Raises:
+        ValueError: if there is no such format.
+    """
+    if question.weights is None:
+        return question.decoder
+    if question.weights not in QUANTISATIONS:
+        raise ValueError(f"weights in {question.weights} are not modelled; of {', '.join(QUANTISATIONS)}")
+    return requantised(question.decoder, question.weights)
 
 
 def settings(question: ServingQuestion, length: int) -> Settings:

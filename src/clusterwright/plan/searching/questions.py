@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+import numpy as np
 
 from clusterwright.model.decoders import Decoder
 from clusterwright.model.hardware import Gpu
@@ -51,6 +54,7 @@ class Lengths:
         mean_in, mean_out: of prompt and output.
         p95_in, p95_out: 95th percentiles, None where not stated.
         reused_share: of prompt tokens whose cache is found again (prefix reuse); 0 without.
+        prompts: tokens of a trace's prompts, which then stand for the distribution in place of mean and percentile.
     """
 
     mean_in: float
@@ -58,6 +62,25 @@ class Lengths:
     p95_in: float | None = None
     p95_out: float | None = None
     reused_share: float = 0.0
+    prompts: tuple[float, ...] = ()
+
+    @classmethod
+    def of_trace(cls, prompts: Sequence[float], outputs: Sequence[float], reused_share: float = 0.0) -> Lengths:
+        """Lengths of a trace's requests.
+
+        Raises:
+            ValueError: if there are none.
+        """
+        if not len(prompts) or not len(outputs):
+            raise ValueError("a trace without requests")
+        return cls(
+            mean_in=float(np.mean(prompts)),
+            mean_out=float(np.mean(outputs)),
+            p95_in=float(np.quantile(prompts, 0.95)),
+            p95_out=float(np.quantile(outputs, 0.95)),
+            reused_share=reused_share,
+            prompts=tuple(float(tokens) for tokens in prompts),
+        )
 
 
 @dataclass(frozen=True)
@@ -116,9 +139,10 @@ class TrainingQuestion:
     """Training.
 
     Args:
-        gpus: of the job; None: the fewest that fit, or that keep the deadline.
+        gpus: of the job; None: the fewest that fit, or that keep the deadline; for latency the most of the pool.
         recipe: as declared; the search varies micro-batch and recomputation where `free` names them.
         tokens: target work. deadline_s: until it is done.
+        memory_share: of what CUDA reports, that the estimated peak may take.
         losses: of failures and checkpoints; None: none are counted.
         release: of the software that constants are taken from, "" for the newest.
     """
@@ -130,6 +154,7 @@ class TrainingQuestion:
     tokens: float | None = None
     deadline_s: float | None = None
     losses: Losses | None = None
+    memory_share: float = 1.0
     release: str = ""
     free: tuple[Literal["micro_batch", "recompute"], ...] = field(default=("micro_batch", "recompute"))
     goal: Goal = "throughput"

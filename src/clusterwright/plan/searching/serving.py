@@ -181,7 +181,7 @@ def search_serving(question: ServingQuestion, constants: Constants = PRIOR) -> S
         constants: of the engine on this GPU, as calibrated.
 
     Raises:
-        ValueError: if no such engine is modelled.
+        ValueError: if no such engine or weight format is modelled.
     """
     return ServingSearch(question, judge(question, constants), constants)
 

@@ -42,19 +42,19 @@ def serving_layouts(question: ServingQuestion, shape: Shape) -> dict[str, Ints]:
 
 
 def _groups(question: ServingQuestion, shape: Shape, tp: int, most: int) -> list[tuple[int, int, int, int]]:
-    """(dp, ep, attention_dp, dcp) beside tensor ranks."""
-    shared = [dcp for dcp in widths(tp) if tp % dcp == 0] if question.engine == "vllm" else [1]
-    found = [(1, 1, 1, dcp) for dcp in shared]
+    """(dp, ep, attention_dp, dcp) beside tensor ranks: caches shared by as many ranks as repeat them, experts over all
+    ranks, over none, or over the domains.
+    """
+    repeats = tp if shape.latent else tp // max(shape.kv_heads, default=tp)
+    found = [(1, 1, 1, dcp) for dcp in ({1, repeats} if question.engine == "vllm" and repeats else {1})]
     if not shape.experts and not shape.latent:
         return found
     if question.engine == "vllm":
         found += [(dp, tp * dp, 1, 1) for dp in widths(most) if tp * dp > 1]
         return found
-    for attention_dp in (a for a in widths(tp) if tp % a == 0):
-        for ep in (e for e in widths(tp) if tp % e == 0):
-            if (attention_dp, ep) != (1, 1):
-                found.append((1, ep, attention_dp, 1))
-    return found
+    spread = sorted({1, tp, max(tp // inner_domain(question.pool), 1)})
+    groups = (a for a in widths(tp) if tp % a == 0)
+    return found + [(1, ep, group, 1) for group in groups for ep in spread if (group, ep) != (1, 1)]
 
 
 def structural(question: ServingQuestion, shape: Shape, columns: Mapping[str, Ints]) -> Ints:

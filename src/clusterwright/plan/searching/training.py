@@ -16,7 +16,7 @@ from clusterwright.physics.training.speed import StepTime, step_time
 from clusterwright.plan.searching.columns import Floats, Ints, gpus, layout_at, of_layouts, widths
 from clusterwright.plan.searching.fronts import front, order
 from clusterwright.plan.searching.job_sizes import job_sizes
-from clusterwright.plan.searching.machines import system
+from clusterwright.plan.searching.machines import reported_gib, system
 from clusterwright.plan.searching.questions import TrainingQuestion
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.training_columns import (
@@ -41,7 +41,8 @@ class TrainingRow:
     """One possible layout with the least recomputation that fits.
 
     Args:
-        memory, step: of the scalar estimators, with their terms.
+        memory, step: of the scalar estimators, with their terms. fits_surely: also at the upper end of the memory
+            estimate's band.
         tokens_s: of the job; tokens_s_per_gpu; mfu of the dense peak in the recipe's precision.
         days: to the target with what failures and checkpoints take; None without a target. goodput: 1 where no losses
             are stated.
@@ -55,6 +56,7 @@ class TrainingRow:
     memory: TrainingMemory
     step: StepTime
     memory_gib: float
+    fits_surely: bool
     step_s: float
     tokens_s: float
     tokens_s_per_gpu: float
@@ -179,13 +181,15 @@ class TrainingSearch:
         if question.tokens is not None:
             days = float(days_of(question, np.array([step_s]), np.array([wide]))[0])
         hours, price = wide / (tokens_s * goodput * 3600) * 1e6, question.pool.price_per_gpu_h
+        memory = training_memory(question.decoder, layout, recipe, self.held.memory)
         step = step_time(question.decoder, layout, recipe, system(question.pool), self.held.speed)
         return TrainingRow(
             layout=layout,
             recipe=recipe,
-            memory=training_memory(question.decoder, layout, recipe, self.held.memory),
+            memory=memory,
             step=step,
             memory_gib=float(judged.memory_gib[row]),
+            fits_surely=memory.peak.total_gib * memory.band[1] <= reported_gib(question.pool.gpu),
             step_s=step_s,
             tokens_s=tokens_s,
             tokens_s_per_gpu=tokens_s / wide,
@@ -204,8 +208,8 @@ class TrainingSearch:
 def search_training(question: TrainingQuestion, speed: SpeedConstants | None = None) -> TrainingSearch:
     """All layouts of a job on a pool, judged and ranked.
 
-    Without a number of GPUs it takes the fewest nodes on which a layout fits, and ends by the deadline where there is
-    one; where none does, the search is that of the most nodes tried, with no possible layout.
+    Without a number of GPUs it takes the fewest on which a layout fits, and ends by the deadline where there is one,
+    for latency the most; where none does, the search is that of the last number tried, with no possible layout.
 
     Args:
         speed: constants of step time; as calibrated for the GPU where None.
@@ -215,6 +219,8 @@ def search_training(question: TrainingQuestion, speed: SpeedConstants | None = N
     """
     held = estimators(question, speed)
     tried = [question.gpus] if question.gpus is not None else job_sizes(question)
+    if question.goal == "latency":
+        tried = tried[::-1]
     for wide in tried:
         judged = judge(question, held, wide)
         if judged.possible.any() or wide == tried[-1]:

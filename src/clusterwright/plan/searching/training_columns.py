@@ -98,7 +98,7 @@ def judge(
     reason = structural(question, shape, columns)
     n = len(reason)
     recompute, memory, seconds = np.zeros(n, dtype=np.int64), np.full(n, np.nan), np.full(n, np.nan)
-    gib = reported_gib(question.pool.gpu)
+    gib = reported_gib(question.pool.gpu) * question.memory_share
     left = np.flatnonzero(reason == Reason.NONE)
     for position, recipe in enumerate(how):
         if not len(left):

@@ -52,7 +52,7 @@ def explain(
     reason, layout = Reason(int(judged.reason[position])), layout_at(judged.sizes, position)
     micro = int(judged.sizes["micro_batch"][position])
     if reason == Reason.MEMORY:
-        need, have = float(np.nanmin(judged.memory_gib)), reported_gib(question.pool.gpu)
+        need, have = float(np.nanmin(judged.memory_gib)), reported_gib(question.pool.gpu) * question.memory_share
         how = judged.recipe_at(int(np.nanargmin(judged.memory_gib))).recompute
         return f"needs {need - have:.1f} GiB more per GPU ({need:.1f} of {have:.1f} GiB with recomputation {how})"
     if reason == Reason.DEADLINE:

@@ -11,7 +11,7 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.physics.engines.settings import cache_format
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
-from clusterwright.physics.serving.lengths import LARGEST_RATIO, Lengths, fixed, lognormal
+from clusterwright.physics.serving.lengths import LARGEST_RATIO, Lengths, fixed, lognormal, observed
 from clusterwright.physics.serving.sides import SideColumns, side, stack
 from clusterwright.physics.serving.traffic import BYTES, Traffic, traffic
 from clusterwright.plan.searching.columns import Floats, Ints
@@ -64,8 +64,10 @@ def side_columns(
 
 
 def prompt_lengths(question: ServingQuestion) -> Lengths:
-    """Distribution of prompts: log-normal where a 95th percentile is stated, no wider than a log-normal can be."""
+    """Distribution of prompts: a trace's own; log-normal where a 95th percentile is stated, as wide as one can be."""
     mean, p95 = question.lengths.mean_in, question.lengths.p95_in
+    if question.lengths.prompts:
+        return observed(question.lengths.prompts)
     if p95 is None or p95 <= mean:
         return fixed(mean)
     return lognormal(mean, min(p95, mean * LARGEST_RATIO * (1 - 1e-9)))

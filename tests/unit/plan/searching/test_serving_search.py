@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from builders.decoders import QWEN3_MOE, decoder
+from builders.decoders import LLAMA, QWEN3_MOE, decoder
 from builders.searches import LLAMA_70B, pool, serving
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.physics.layouts import Layout
@@ -191,6 +191,40 @@ def test_reasons_count_every_layout_that_was_tried() -> None:
 def test_another_engine_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="engine tgi is not modelled; of vllm, sglang, tensorrt-llm"):
         search_serving(serving(engine="tgi"))
+
+
+def test_other_weight_formats_change_memory_and_unknown_ones_are_refused() -> None:
+    dense = decoder(LLAMA_70B)
+    wide, narrow = (search_serving(serving(dense, weights=form)).why_not(Layout(tp=2)).row for form in (None, "fp8"))
+    assert wide is not None
+    assert narrow is not None
+    assert narrow.memory.term("weights") < 0.6 * wide.memory.term("weights")
+    assert narrow.kv_tokens > wide.kv_tokens
+    with pytest.raises(ValueError, match="weights in fp3 are not modelled; of bf16"):
+        search_serving(serving(weights="fp3"))
+
+
+def test_a_trace_stands_for_its_own_distribution() -> None:
+    prompts = [500.0] * 90 + [8000.0] * 10
+    traced = Lengths.of_trace(prompts, [100.0, 300.0], reused_share=0.2)
+    assert (traced.mean_in, traced.mean_out, traced.p95_in) == (1250.0, 200.0, 8000.0)
+    dense = decoder(LLAMA_70B)
+    even, uneven = (
+        search_serving(serving(dense, lengths=lengths)).why_not(Layout(tp=8)).row
+        for lengths in (Lengths(1250.0, 200.0, reused_share=0.2), traced)
+    )
+    assert even is not None
+    assert uneven is not None
+    assert uneven.ttft_s > even.ttft_s
+    assert uneven.requests_s < even.requests_s
+    with pytest.raises(ValueError, match="a trace without requests"):
+        Lengths.of_trace([], [])
+
+
+def test_a_gpu_without_bf16_units_runs_such_weights_as_fp16() -> None:
+    small = decoder(LLAMA, max_position_embeddings=8192)
+    question = serving(small, pool("v100-sxm2-32", nodes=2), rate=0.5, ttft_s=20.0, tpot_s=0.5)
+    assert search_serving(question).best is not None
 
 
 def test_reuse_of_prefixes_shortens_the_first_token() -> None:

@@ -141,6 +141,21 @@ def test_a_deadline_takes_more_gpus_and_losses_take_days() -> None:
     assert worse.days == pytest.approx(slow.days / worse.goodput)
 
 
+def test_latency_takes_the_whole_pool() -> None:
+    found = search_training(training(decoder(LLAMA), pool("h100-sxm-80", nodes=4), gpus=None, goal="latency"))
+    assert found.gpus == 32
+    assert found.best is not None
+
+
+def test_less_memory_may_be_asked_for_and_certainty_is_told() -> None:
+    whole, part = (search_training(training(decoder(LLAMA), gpus=8, memory_share=share)) for share in (1.0, 0.8))
+    gib = reported_gib(whole.question.pool.gpu)
+    assert len(part.ranked) < len(whole.ranked)
+    assert np.all(part.judged.memory_gib[part.judged.possible] <= 0.8 * gib)
+    assert all(row.fits_surely == (row.memory_gib * 1.14 <= gib) for row in whole.table(20))
+    assert {row.fits_surely for row in whole.table(20)} == {True, False}
+
+
 def test_what_cannot_be_in_time_says_so_on_the_largest_pool() -> None:
     found = search_training(training(gpus=None, tokens=1e13, deadline_s=86400.0))
     assert found.best is None
