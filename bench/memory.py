@@ -15,6 +15,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from builders.decoders import deepseek_v3, gpt_oss, llama_70b
+from clusterwright import plan
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.engines.arrays import CacheTable, VllmTable
 from clusterwright.physics.engines.results import Gpu
@@ -55,9 +56,15 @@ def report(decoder: Decoder) -> None:
     plans = ROWS / seconds(lambda: table.evaluate(**rows))
     tokens = ROWS / seconds(lambda: cache.kv_bytes_per_token(tp, pp))
     one = seconds(lambda: plan_memory(decoder, Layout(tp=8), GPU, settings))
+    chosen = {size: np.array([getattr(layout, size) for layout in LAYOUTS])[rows["layout"]] for size in ("tp", "pp")}
+    asked = {"max_model_len": rows["length"], "max_num_seqs": rows["sequences"], "memory_share": rows["share"]}
+    asked |= {"max_num_batched_tokens": rows["tokens"], "reported_gib_per_gpu": rows["reported_gib"]}
+    api = ROWS / seconds(lambda: plan.engine_memory_arrays(decoder, GPU, version=(0, 22), **chosen, **asked))
+    api_tokens = ROWS / seconds(lambda: plan.kv_bytes_per_token(decoder, tp, pp))
     print(
         f"{decoder.name:12} {1000 * made / len(LAYOUTS):6.2f} ms per layout   {plans / 1e6:6.2f} M plans/s   "
-        f"{tokens / 1e6:6.1f} M bytes-per-token/s   {1000 * one:6.2f} ms per scalar plan"
+        f"{tokens / 1e6:6.1f} M bytes-per-token/s   {1000 * one:6.2f} ms per scalar plan   "
+        f"clusterwright.plan: {api / 1e6:6.2f} M plans/s, {api_tokens / 1e6:6.1f} M bytes-per-token/s"
     )
 
 
