@@ -89,7 +89,8 @@ def score(cases: Path, peer: Predictor | None = None) -> list[Scored]:
     systems = _held_out(told, [row.gpu for row in told.rows])
     whole = fit(told, _weights(told, np.ones(len(told.rows))), Constants(), RULE)
     words = f"groups of model × system × engine × mode dealt into {FOLDS} folds, each predicted from the others"
-    notes = _peer_notes(told, folds, peer)
+    listed = predict(untold, constants_of_rows(whole, untold))
+    notes = (*_whole_notes(told, folds, untold, listed), *_peer_notes(told, folds, peer))
     return [
         *_scored("serving {} by engine", words, told, folds, lambda r: r.engine, notes, bars=True),
         *_scored("serving {} by system", words, told, folds, lambda r: r.gpu),
@@ -99,7 +100,7 @@ def score(cases: Path, peer: Predictor | None = None) -> list[Scored]:
             "serving {}, rows that tell too little",
             "no worker counts, speculation unknown: two decode workers and one draft layer assumed; listed only",
             untold,
-            predict(untold, constants_of_rows(whole, untold)),
+            listed,
             lambda r: "listed",
             judged=False,
         ),
@@ -222,6 +223,24 @@ def _reason(row: Measurement) -> str:
         if part in row.model and gpu in row.gpu and row.concurrency == concurrency:
             return why
     return "; ".join(row.notes)
+
+
+def _whole_notes(
+    told: Settings, folds: tuple[np.ndarray, np.ndarray], untold: Settings, listed: tuple[np.ndarray, np.ndarray]
+) -> tuple[str, ...]:
+    """Mean and median errors with the rows that tell too little counted in."""
+    notes = []
+    for what, place, measured in (
+        ("TPOT", 1, (told.tpot_s, untold.tpot_s)),
+        ("TTFT", 0, (told.ttft_s, untold.ttft_s)),
+    ):
+        ours = np.concatenate([folds[place], listed[place]])
+        errors = np.abs(ours / np.concatenate(measured) - 1)
+        notes.append(
+            f"{what} with the rows that tell too little: {errors.size} rows, mean {np.nanmean(errors):.1%}, "
+            f"median {np.nanmedian(errors):.1%}"
+        )
+    return tuple(notes)
 
 
 def _peer_notes(settings: Settings, ours: tuple[np.ndarray, np.ndarray], peer: Predictor | None) -> tuple[str, ...]:

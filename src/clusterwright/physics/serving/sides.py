@@ -32,6 +32,8 @@ COMPUTE: Final[Mapping[str, tuple[str, ...]]] = {
 #: gpu_memory_utilization; activations and graphs of start-up logs). Only where no cache size is given.
 USED_SHARE: Final = 0.92
 OTHER_GIB: Final = 2.0
+#: Share of the memory that holds cache at least: where weights leave less, a run that exists raised its share.
+CACHE_SHARE: Final = 0.03
 _GIB: Final = 1024**3
 
 
@@ -104,7 +106,8 @@ def side(traffic: Traffic, layout: Layout, device: Device, *, cache_tokens: floa
     """The worker that serves `traffic` on `layout`.
 
     Args:
-        cache_tokens: of one attention group; None: what USED_SHARE of the memory leaves beside the weights.
+        cache_tokens: of one attention group; None: what USED_SHARE of the memory leaves beside the weights, for runs
+            that are known to fit. A plan gives the size that its engine would have.
     """
     tp, groups, everyone = layout.attention_tp, layout.attention_dp * layout.dp, layout.tp * layout.dp
     dense_bytes = sum(w.bytes / _ways(w, tp) for w in traffic.weights)
@@ -145,7 +148,9 @@ def side(traffic: Traffic, layout: Layout, device: Device, *, cache_tokens: floa
         if spread
         else 0.0,
         exchanges=2.0 * traffic.expert_layers if spread else 0.0,
-        cache_tokens=max(free * layout.pp / token_bytes, 0.0) if cache_tokens is None else cache_tokens,
+        cache_tokens=max(free, CACHE_SHARE * device.memory_gib * _GIB) * layout.pp / token_bytes
+        if cache_tokens is None
+        else cache_tokens,
         groups=float(groups),
         stages=float(layout.pp),
         gpus=float(layout.gpus),
