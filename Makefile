@@ -43,12 +43,14 @@ docs: $(READY) ## write the generated pages in docs/ anew
 validate: $(READY) ## score the planner against public measurements beside the clone; write docs/accuracy.md
 	$(BIN)/python tools/validate.py --docs
 
-bench: $(READY) ## measure start-up, review, readers and scheduling beside named peers
+bench: $(READY) ## measure start-up, planning, readers and scheduling beside named peers
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/readers.py
 	$(BIN)/python bench/peers.py
 	$(BIN)/python bench/growth.py
 	$(BIN)/python bench/queueing.py
+	$(BIN)/python bench/planner_speed.py
+	$(BIN)/python bench/serving_estimates.py
 
 corpus: $(READY) ## read a folder of tool outputs (public ones beside the clone, else the fixtures): kind × read, partly, refused
 	$(BIN)/python tools/read_corpus.py

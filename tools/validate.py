@@ -14,12 +14,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from validation import writing
 from validation.scoring import Failures, Scored
 
+from validation import writing
+
 ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "accuracy.md"
 #: Modules with `score(cases)`; each gives Scored values, and Failures where engines refused to start.
-SETS = ("inference_memory", "training_memory", "serving", "training_throughput", "nccl")
+SETS = ("inference_memory", "training_memory", "serving", "training_throughput", "nccl", "shapes", "vectors")
 
 
 def default_folder() -> Path:
@@ -29,7 +31,7 @@ def default_folder() -> Path:
 
 
 def score(cases: Path, names: tuple[str, ...] = SETS) -> list[Scored | Failures]:
-    """Every set's scores, in the order of SETS."""
+    """Every set's scores, in the order of the names."""
     found: list[Scored | Failures] = []
     for name in names:
         module = importlib.import_module(f"validation.{name}")
@@ -42,19 +44,19 @@ def main() -> int:
     """Print the table, write the page, say whether every bar holds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="?", type=Path, default=default_folder())
-    parser.add_argument("--docs", action="store_true", help="write docs/accuracy.md anew")
+    parser.add_argument("--docs", action="store_true", help="write docs/accuracy.md anew, from all sets")
     parser.add_argument("--set", choices=SETS, action="append", help="only this set")
     asked = parser.parse_args()
+    if asked.docs and asked.set:
+        parser.error("--docs needs all sets")
     if not (asked.cases / "memory.jsonl").is_file():
         print(f"no measurements at {asked.cases}; set CLUSTERWRIGHT_CASES", file=sys.stderr)
         return 2
-    shapes = importlib.import_module("validation.shapes").table(asked.cases)
-    vectors = importlib.import_module("validation.vectors").table(asked.cases)
     scores = score(asked.cases, tuple(asked.set or SETS))
-    print(writing.as_text(scores, shapes, vectors))
+    print(writing.as_text(scores))
     if asked.docs:
-        (ROOT / "docs" / "accuracy.md").write_text(writing.as_page(scores, shapes, vectors), encoding="utf-8")
-    return 0 if all(s.passes for s in scores if isinstance(s, Scored)) else 1
+        PAGE.write_text(writing.as_page(scores), encoding="utf-8")
+    return 0 if all(scored.passes for scored in scores) else 1
 
 
 if __name__ == "__main__":

@@ -77,9 +77,7 @@ def test_every_failure_of_the_set_is_listed() -> None:
 
 
 @needs_cases
-@pytest.mark.parametrize(
-    "name", ["KV bytes per token", "pool given the log's weights", "requests that the logged pool holds"]
-)
+@pytest.mark.parametrize("name", ["KV bytes per token", "pool, weights as logged", "requests in the pool"])
 def test_bars(scores: dict[str, Scored], name: str) -> None:
     found = scores[name]
     assert found.passes
@@ -88,7 +86,7 @@ def test_bars(scores: dict[str, Scored], name: str) -> None:
 
 @needs_cases
 def test_end_to_end_misses_only_unified_memory(scores: dict[str, Scored]) -> None:
-    found = scores["end to end, vLLM from 0.11, GPUs from 40 GB"]
+    found = scores["end to end, vLLM ≥ 0.11"]
     assert {row.id for row in found.rows if not row.inside} == {"v112"}
 
 

@@ -17,6 +17,8 @@ from typing import Final
 LEAST: Final = 20
 #: Share of a scored group that must lie inside the band.
 SHARE: Final = 0.80
+#: Share of the rows that ran that must be predicted to fit.
+FIT: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Row:
         predicted, measured: in the set's unit; predicted None where the planner refuses, with `reason`.
         inside: whether the row is within the set's band.
         family: of the model, for the bias table.
+        system: that it ran on, where `group` is something else; scored beside the groups.
         reason: why it is off, where known, or why there is no prediction.
     """
 
@@ -39,6 +42,7 @@ class Row:
     inside: bool
     family: str = ""
     reason: str = ""
+    system: str = ""
 
     @property
     def error(self) -> float:
@@ -59,9 +63,11 @@ class Scored:
 
     Args:
         name: of the set.
-        band: in words.
+        band: in a few words.
         split: how rows to fit on and rows to score are apart, in words.
         bars: (name, value as reached, limit) of demands beside the share in the band; value must not exceed limit.
+        judged: whether shares in the band count; a set that is only listed has no bar of its own.
+        listed: how many of the worst rows are named.
     """
 
     name: str
@@ -71,10 +77,23 @@ class Scored:
     bars: tuple[tuple[str, float, float], ...] = ()
     notes: tuple[str, ...] = ()
     unit: str = ""
+    judged: bool = True
+    listed: int = 10
 
     def groups(self) -> dict[str, tuple[Row, ...]]:
         """Rows by group, largest first."""
         return by(self.rows, lambda row: row.group)
+
+    def systems(self) -> dict[str, tuple[Row, ...]]:
+        """Rows by system where rows name one, largest first."""
+        return by((r for r in self.rows if r.system), lambda row: row.system)
+
+    def scored(self) -> dict[str, tuple[Row, ...]]:
+        """Groups and systems that are large enough to be scored; none where the set is only listed."""
+        if not self.judged:
+            return {}
+        parts = {**self.groups(), **self.systems()}
+        return {name: rows for name, rows in parts.items() if len(rows) >= LEAST}
 
     def families(self) -> dict[str, tuple[Row, ...]]:
         """Rows by model family, largest first."""
@@ -83,15 +102,16 @@ class Scored:
     @property
     def passes(self) -> bool:
         """Whether every scored group has its share in the band, every bar holds and no large family is far off."""
-        scored = [rows for rows in self.groups().values() if len(rows) >= LEAST]
         return (
-            all(share(rows) >= SHARE for rows in scored)
+            all(share(rows) >= SHARE for rows in self.scored().values())
             and all(value <= limit for _, value, limit in self.bars)
             and not self.outlying()
         )
 
     def outlying(self) -> tuple[str, ...]:
-        """Families of at least LEAST rows whose median error is over twice that of the whole set."""
+        """Families of at least LEAST rows whose median error is over twice that of the whole set; none if listed."""
+        if not self.judged:
+            return ()
         middle = median(r.error for r in self.rows) if self.rows else 0.0
         return tuple(
             name
@@ -102,7 +122,11 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Start-up failures that a planner can know, ids fixed beforehand, and whether each was foreseen."""
+    """Start-up failures that a planner can know, ids fixed beforehand, and whether each was foreseen.
+
+    Args:
+        fits, ran: rows that ran, and those of them that are predicted to fit.
+    """
 
     name: str
     foreseen: tuple[str, ...]
@@ -110,6 +134,11 @@ class Failures:
     fits: int = 0
     ran: int = 0
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def passes(self) -> bool:
+        """Whether FIT of the rows that ran are predicted to fit."""
+        return not self.ran or self.fits >= FIT * self.ran
 
 
 def by(rows: Iterable[Row], key) -> dict[str, tuple[Row, ...]]:  # type: ignore[no-untyped-def]
