@@ -13,12 +13,12 @@ import numpy as np
 from clusterwright.physics.serving.closed import aggregated, load
 from clusterwright.physics.serving.constants import columns_of
 from clusterwright.physics.serving.sides import SideColumns
-from clusterwright.physics.serving.steps import CHUNK_TOKENS, prefill_terms, total
+from clusterwright.physics.serving.steps import prefill_terms, total
 from clusterwright.plan.searching.columns import Bools, Floats, Ints
 from clusterwright.plan.searching.questions import ServingQuestion
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.sizing import replicas_for, replicas_in_pool, sized
-from clusterwright.plan.searching.workers import Workers, output_tokens, prompt_lengths, spread
+from clusterwright.plan.searching.workers import Workers, chunk_tokens, output_tokens, prompt_lengths, spread
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,17 @@ def speeds(held: Workers, columns: SideColumns, concurrency: Floats) -> Speeds:
     lengths, constants = held.question.lengths, columns_of(held.constants)
     output = spread(output_tokens(held.question), concurrency)
     reused = lengths.reused_share
-    work = load(concurrency, spread(lengths.mean_in, concurrency), output, cached=reused * lengths.mean_in)
+    chunk, mean_in = chunk_tokens(held.question), spread(lengths.mean_in, concurrency)
+    work = load(concurrency, mean_in, output, cached=reused * lengths.mean_in, chunk=chunk)
     found = aggregated(columns, constants, work)
     quantile = held.question.quantile
     long = lengths.mean_in if quantile is None else prompt_lengths(held.question).quantile(quantile)
     longer = np.zeros_like(concurrency)
     if long > lengths.mean_in:
-        busy, chunk = np.clip(concurrency, 1, columns.groups), spread(CHUNK_TOKENS, concurrency)
+        busy, most = np.clip(concurrency, 1, columns.groups), spread(chunk, concurrency)
         own, mean = (
-            total(prefill_terms(columns, constants, prompt, reused * prompt, chunk, busy))
-            for prompt in (spread(long, concurrency), spread(lengths.mean_in, concurrency))
+            total(prefill_terms(columns, constants, prompt, reused * prompt, most, busy))
+            for prompt in (spread(long, concurrency), mean_in)
         )
         longer = own - mean
     return Speeds(found.ttft_s + longer, found.tpot_s, found.requests_s(work))

@@ -60,6 +60,8 @@ def settings(question: ServingQuestion, length: int) -> Settings:
         max_model_len=length,
         kv_format=question.kv_format,
         memory_share=question.memory_share,
+        max_num_seqs=question.max_num_seqs,
+        max_num_batched_tokens=question.max_num_batched_tokens,
     )
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from clusterwright.physics.serving.constants import columns_of
 from clusterwright.physics.serving.steps import (
-    CHUNK_TOKENS,
     pass_floor,
     prefill_terms,
     sequence_costs,
@@ -26,7 +25,7 @@ from clusterwright.physics.serving.steps import (
 from clusterwright.plan.searching.columns import Bools, Floats, Ints
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.sizing import replicas_for, replicas_in_pool, sized
-from clusterwright.plan.searching.workers import Workers, output_tokens, prompt_lengths, spread
+from clusterwright.plan.searching.workers import Workers, chunk_tokens, output_tokens, prompt_lengths, spread
 
 _HALVINGS: Final = 44
 #: Sequences at which an idle replica is asked.
@@ -73,7 +72,7 @@ class OpenLoop:
         """(prefill of every point, what of it does not depend on its tokens), (n, points) s."""
         n, k = len(self._ones), len(points)
         columns = self._held.columns.take(np.repeat(np.arange(n), k))
-        tokens, chunk = np.tile(points, n), np.full(n * k, CHUNK_TOKENS)
+        tokens, chunk = np.tile(points, n), np.full(n * k, chunk_tokens(self._question))
         own = total(prefill_terms(columns, self._constants, tokens, tokens * reused, chunk, columns.groups))
         floor = pass_floor(columns, self._constants, tokens * (1 - reused), chunk, columns.groups)
         return own.reshape(n, k), floor.reshape(n, k)

@@ -96,6 +96,7 @@ class ServingQuestion:
         survive_nodes: that may be lost with the load still carried.
         max_model_len: longest sequence that must fit, None: the longest that prompt and output percentiles ask for.
         memory_share: as the engine calls it, None: its default.
+        max_num_seqs, max_num_batched_tokens: of one step, None: the engine's; fewer leave more memory to the cache.
         replica_gpus_at_most: widest replica that is tried, None: all of the pool.
     """
 
@@ -114,6 +115,8 @@ class ServingQuestion:
     survive_nodes: int = 0
     max_model_len: int | None = None
     memory_share: float | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
     replica_gpus_at_most: int | None = None
     goal: Goal = "cost"
 

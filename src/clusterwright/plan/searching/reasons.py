@@ -19,16 +19,17 @@ class Reason(IntEnum):
     KV_HEADS = 8
     STATES = 9
     WIDTHS = 10
-    EXPERTS = 11
-    LAYERS = 12
-    BATCH = 13
-    CONTEXT = 14
-    FORMAT = 15
-    MEMORY = 16
-    TTFT = 17
-    TPOT = 18
-    LOAD = 19
-    DEADLINE = 20
+    BLOCKS = 11
+    EXPERTS = 12
+    LAYERS = 13
+    BATCH = 14
+    CONTEXT = 15
+    FORMAT = 16
+    MEMORY = 17
+    TTFT = 18
+    TPOT = 19
+    LOAD = 20
+    DEADLINE = 21
 
 
 #: What each rule says, in words that hold for any layout.
@@ -44,6 +45,7 @@ WORDS: dict[Reason, str] = {
     Reason.KV_HEADS: "KV heads neither divide nor repeat evenly",
     Reason.STATES: "heads of recurrent states do not divide",
     Reason.WIDTHS: "widths of feed-forward blocks do not divide",
+    Reason.BLOCKS: "cuts blocks of weights that share a scale",
     Reason.EXPERTS: "experts do not divide",
     Reason.LAYERS: "layers do not divide into the stages",
     Reason.BATCH: "the batch does not divide",

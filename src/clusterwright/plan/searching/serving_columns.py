@@ -62,7 +62,8 @@ FIGURES = (
 
 def judge(question: ServingQuestion, constants: Constants, layouts: tuple[Layout, ...] | None = None) -> Judged:
     """Every layout of the space, or these, with reason and figures."""
-    decoder, shape = memories.served(question), shape_of(question.decoder)
+    decoder = memories.served(question)
+    shape = shape_of(decoder)
     sizes = serving_layouts(question, shape) if layouts is None else of_layouts(layouts)
     reason = structural(question, shape, sizes)
     length = memories.longest_sequence(question)

@@ -81,6 +81,7 @@ def _rules(question: ServingQuestion, shape: Shape, c: Mapping[str, Ints]) -> li
         (Reason.KV_HEADS, kv_uneven(shape, attention_tp)),
         (Reason.STATES, uneven(shape.state_heads, attention_tp)),
         (Reason.WIDTHS, uneven(shape.widths, c["tp"]) | uneven(shape.expert_width, inside)),
+        (Reason.BLOCKS, _cuts_blocks(shape, c, inside)),
         (Reason.EXPERTS, _experts(question.engine, shape, c["ep"])),
         (Reason.LAYERS, c["pp"] > shape.layers),
     ]
@@ -119,6 +120,20 @@ def _copies(shape: Shape, c: Mapping[str, Ints]) -> Bools:
     if not shape.experts and not shape.latent:
         pointless |= c["attention_dp"] > 1
     return pointless
+
+
+def _cuts_blocks(shape: Shape, c: Mapping[str, Ints], inside: Ints) -> Bools:
+    """Whether a rank gets part of a block of fp8 weights, which engines refuse ("not divisible by weight quantization
+    block_n"); dense blocks beside data-parallel attention may stay whole.
+    """
+    cut = np.zeros(len(inside), dtype=np.bool_)
+    if not shape.block:
+        return cut
+    if shape.expert_width:
+        cut |= (shape.expert_width // inside) % shape.block != 0
+    if shape.widths:
+        cut |= (c["attention_dp"] == 1) & ((shape.widths // c["tp"]) % shape.block != 0)
+    return cut
 
 
 def _experts(engine: str, shape: Shape, ep: Ints) -> Bools:

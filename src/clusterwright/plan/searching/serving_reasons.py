@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.layouts import Layout
 from clusterwright.plan.searching import memories
 from clusterwright.plan.searching.machines import inner_domain
@@ -54,10 +55,21 @@ def explain(
         return _compared(question.goal, row, best)
     reason = Reason(int(judged.reason[0]))
     if reason == Reason.MEMORY:
-        return "; ".join(judged.memories[0].why)
+        return _too_large(question, layout, judged.memories[0])
     if reason in (Reason.TTFT, Reason.TPOT, Reason.LOAD):
         return _too_slow(question, reason, judged)
-    return _structure(question, shape_of(question.decoder), layout, reason) or WORDS[reason]
+    return _structure(question, shape_of(memories.served(question)), layout, reason) or WORDS[reason]
+
+
+def _too_large(question: ServingQuestion, layout: Layout, planned: EngineMemory) -> str:
+    """What is missing, and a change on the same GPUs with which the wanted length fits, of settings before weights."""
+    length = memories.longest_sequence(question)
+    full = memories.plan(question, memories.served(question), layout, length, advise=True)
+    enough = [change.what for change in full.advice if change.fits and not change.extra_gpus]
+    enough = [what for what in enough if not what.startswith("at most")]
+    gentle = [what for what in enough if not what.startswith("weights")] or enough
+    missing = "; ".join(planned.why)
+    return f"{missing}; fits with {gentle[0]}" if gentle else missing
 
 
 def _too_slow(question: ServingQuestion, reason: Reason, judged: Judged) -> str:
@@ -89,6 +101,8 @@ def _structure(question: ServingQuestion, shape: Shape, layout: Layout, reason: 
         Reason.KV_HEADS: f"{heads} KV heads over {layout.attention_tp} ranks",
         Reason.STATES: f"{shape.state_heads} state heads over {layout.attention_tp} ranks",
         Reason.WIDTHS: f"widths of {shape.widths or shape.expert_width} over {layout.tp} ranks"
+        + (f", of {shape.expert_width} over {inside}" if shape.experts else ""),
+        Reason.BLOCKS: f"blocks of {shape.block} in widths of {shape.widths} over {layout.tp} ranks"
         + (f", of {shape.expert_width} over {inside}" if shape.experts else ""),
         Reason.EXPERTS: f"{shape.experts} experts over {layout.ep} of {everyone} ranks",
         Reason.LAYERS: f"{shape.layers} layers into {layout.pp} stages",

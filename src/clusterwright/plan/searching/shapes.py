@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from clusterwright.model.decoders import (
     Attention,
@@ -13,8 +14,16 @@ from clusterwright.model.decoders import (
     Experts,
     LatentAttention,
     Mlp,
+    Part,
     StateMixer,
 )
+
+#: B of one scale.
+_SCALE_BYTES: Final = (4, 2, 1)
+#: Sides of blocks in use; other counts of scales are those of rows or matrices.
+_SIDES: Final = (32, 64, 128)
+#: Blocks at the edges are not full: how far the binary logarithm of the side may be off a whole number.
+_ROUNDING: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,7 @@ class Shape:
         heads: greatest common divisor of query heads over the layers. kv_heads: different counts of KV heads.
         state_heads: greatest common divisor of heads of recurrent states.
         widths: greatest common divisor of dense and shared feed-forward widths; expert_width of routed experts.
+        block: side of the square blocks that share a scale (DeepSeek's fp8), which no rank may cut; 0 without.
         latent: every attention layer keeps one compressed vector that tensor ranks cannot divide.
     """
 
@@ -35,6 +45,7 @@ class Shape:
     widths: int
     experts: int
     expert_width: int
+    block: int
     latent: bool
 
 
@@ -53,8 +64,20 @@ def shape_of(decoder: Decoder) -> Shape:
         widths=_common(dense),
         experts=_common(f.experts for f in routed),
         expert_width=_common(f.width for f in routed),
+        block=max((_block(part) for part, _ in decoder.parts(towers=False)), default=0),
         latent=bool(attention) and not any(isinstance(m, Attention) for m in attention),
     )
+
+
+def _block(part: Part) -> int:
+    """Side of a part's square blocks, found from its scales: fp32, bf16 or 8-bit exponents, whichever fits a side."""
+    if part.stored != "fp8" or not part.scale_bytes:
+        return 0
+    for size in _SCALE_BYTES:
+        power = math.log2(part.parameters * size / part.scale_bytes) / 2
+        if abs(power - round(power)) < _ROUNDING and (1 << max(round(power), 0)) in _SIDES:
+            return 1 << round(power)
+    return 0
 
 
 def _common(counts: Iterable[int]) -> int:

@@ -13,6 +13,7 @@ from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
 from clusterwright.physics.serving.lengths import LARGEST_RATIO, Lengths, fixed, lognormal, observed
 from clusterwright.physics.serving.sides import SideColumns, side, stack
+from clusterwright.physics.serving.steps import CHUNK_TOKENS
 from clusterwright.physics.serving.traffic import BYTES, Traffic, traffic
 from clusterwright.plan.searching.columns import Floats, Ints
 from clusterwright.plan.searching.machines import device
@@ -71,6 +72,11 @@ def prompt_lengths(question: ServingQuestion) -> Lengths:
     if p95 is None or p95 <= mean:
         return fixed(mean)
     return lognormal(mean, min(p95, mean * LARGEST_RATIO * (1 - 1e-9)))
+
+
+def chunk_tokens(question: ServingQuestion) -> float:
+    """Most prompt tokens of one pass."""
+    return CHUNK_TOKENS if question.max_num_batched_tokens is None else float(question.max_num_batched_tokens)
 
 
 def output_tokens(question: ServingQuestion) -> float:

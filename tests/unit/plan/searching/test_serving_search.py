@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from builders.decoders import LLAMA, QWEN3_MOE, decoder
+from builders.decoders import FP8_BLOCKS, LLAMA, QWEN3_MOE, decoder
 from builders.searches import LLAMA_70B, pool, serving
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.physics.layouts import Layout
@@ -23,6 +23,7 @@ from clusterwright.plan.searching.memories import places
 from clusterwright.plan.searching.questions import Lengths
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.serving import PRIOR, ServingSearch, full_plan, search_serving
+from clusterwright.plan.searching.shapes import shape_of
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 
@@ -121,6 +122,38 @@ def test_kv_heads_widths_and_the_network_decide_too() -> None:
     alone = search_serving(serving(dense, pool(nic_gbytes_s=None))).why_not(Layout(tp=8, pp=2))
     assert alone.reason == Reason.NETWORK
     assert "no network between nodes is known" in alone.text
+
+
+def test_blocks_that_share_a_scale_are_not_cut() -> None:
+    blocks = decoder(QWEN3_MOE, quantization_config=FP8_BLOCKS)
+    for engine in ENGINES:
+        found = search_serving(serving(blocks, engine=engine))
+        assert found.why_not(Layout(tp=4)).reason == Reason.NONE
+        cut = found.why_not(Layout(tp=8))
+        assert cut.reason == Reason.BLOCKS
+        assert cut.text == "blocks of 128 in widths of 0 over 8 ranks, of 1536 over 8"
+    published = load_catalogue()
+    sides = {
+        name: shape_of(published.find_decoder(name)).block
+        for name in ("deepseek-ai/DeepSeek-V3", "MiniMaxAI/MiniMax-M2.5")
+    }
+    assert set(sides.values()) == {128}
+    assert shape_of(published.find_decoder("deepseek-ai/DeepSeek-V4-Flash")).block == 128
+    whole = search_serving(serving(decoder(QWEN3_MOE)))
+    assert whole.why_not(Layout(tp=8)).reason == Reason.NONE
+
+
+def test_a_layout_that_does_not_fit_says_with_what_it_would() -> None:
+    question = serving(decoder(LLAMA_70B), pool("h100-sxm-80"), max_model_len=120_000)
+    found = search_serving(question).why_not(Layout(tp=2, pp=1))
+    assert found.reason == Reason.MEMORY
+    assert "; fits with weights in int4" in found.text
+    fewer = search_serving(replace(question, max_num_seqs=64, max_num_batched_tokens=2048)).why_not(Layout(tp=4)).row
+    more = search_serving(question).why_not(Layout(tp=4)).row
+    assert fewer is not None
+    assert more is not None
+    assert fewer.kv_tokens > more.kv_tokens
+    assert ("--max-num-seqs", "64") in zip(fewer.memory.flags, fewer.memory.flags[1:], strict=False)
 
 
 def test_a_longer_sequence_than_the_model_allows_is_never_possible() -> None:
