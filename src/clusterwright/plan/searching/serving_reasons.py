@@ -100,15 +100,18 @@ def _structure(question: ServingQuestion, shape: Shape, layout: Layout, reason: 
         Reason.HEADS: f"{shape.heads} query heads over {layout.attention_tp} ranks",
         Reason.KV_HEADS: f"{heads} KV heads over {layout.attention_tp} ranks",
         Reason.STATES: f"{shape.state_heads} state heads over {layout.attention_tp} ranks",
-        Reason.WIDTHS: f"widths of {shape.widths or shape.expert_width} over {layout.tp} ranks"
-        + (f", of {shape.expert_width} over {inside}" if shape.experts else ""),
-        Reason.BLOCKS: f"blocks of {shape.block} in widths of {shape.widths} over {layout.tp} ranks"
-        + (f", of {shape.expert_width} over {inside}" if shape.experts else ""),
+        Reason.WIDTHS: f"widths of {_widths(shape, layout.tp, inside)}",
+        Reason.BLOCKS: f"blocks of {shape.block} in widths of {_widths(shape, layout.tp, inside)}",
         Reason.EXPERTS: f"{shape.experts} experts over {layout.ep} of {everyone} ranks",
         Reason.LAYERS: f"{shape.layers} layers into {layout.pp} stages",
         Reason.CONTEXT: f"{memories.longest_sequence(question):,} tokens wanted, the model allows "
         f"{question.decoder.max_context:,}",
     }.get(reason)
+
+
+def _widths(shape: Shape, tp: int, inside: int) -> str:
+    found = [f"{shape.widths} over {tp} ranks"] if shape.widths else []
+    return ", ".join([*found, *([f"{shape.expert_width} over {inside} ranks"] if shape.expert_width else [])])
 
 
 def _compared(goal: Goal, row: ServingRow, best: ServingRow | None) -> str:

@@ -131,7 +131,7 @@ def test_blocks_that_share_a_scale_are_not_cut() -> None:
         assert found.why_not(Layout(tp=4)).reason == Reason.NONE
         cut = found.why_not(Layout(tp=8))
         assert cut.reason == Reason.BLOCKS
-        assert cut.text == "blocks of 128 in widths of 0 over 8 ranks, of 1536 over 8"
+        assert cut.text == "blocks of 128 in widths of 1536 over 8 ranks"
     published = load_catalogue()
     sides = {
         name: shape_of(published.find_decoder(name)).block
