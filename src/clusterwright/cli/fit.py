@@ -73,11 +73,33 @@ def fit_(
     gpus: Annotated[
         Text, typer.Option("--gpus", metavar="N", help="GPUs that there are; else as many as needed.")
     ] = None,
+    budget: Annotated[
+        Text, typer.Option("--budget", metavar="MONEY", help="What do I get for $50k/month (training: or $2M once)?")
+    ] = None,
+    power: Annotated[
+        Text, typer.Option("--power", metavar="POWER", help="What do I get for 100kW, cooling included?")
+    ] = None,
+    pue: Annotated[Text, typer.Option("--pue", metavar="N", help="Power with cooling ÷ power of IT (1.25).")] = None,
     nic: Annotated[
         Text, typer.Option("--nic", metavar="RATE", help="NIC of one GPU: 400Gb/s; else what the node has.")
     ] = None,
     goal: Annotated[
         Text, typer.Option("--goal", metavar="GOAL", help="Best by cost, latency, throughput, or domain (failure).")
+    ] = None,
+    train: Annotated[bool, typer.Option("--train", help="Ask about training instead of inference.")] = False,
+    tokens: Annotated[Text, typer.Option("--tokens", metavar="N", help="Training: tokens in all: 1T.")] = None,
+    deadline: Annotated[
+        Text, typer.Option("--deadline", metavar="TIME", help="Training: until it is done: 30d.")
+    ] = None,
+    sequence: Annotated[Text, typer.Option("--sequence", metavar="N", help="Training: tokens a sequence (8k).")] = None,
+    batch: Annotated[
+        Text, typer.Option("--batch-size", metavar="N", help="Training: sequences a step; else 4 Mi tokens.")
+    ] = None,
+    precision: Annotated[
+        Text, typer.Option("--precision", metavar="FORMAT", help="Training: bf16, fp8, mxfp8, nvfp4 or fp16.")
+    ] = None,
+    framework: Annotated[
+        Text, typer.Option("--framework", metavar="NAME", help="Training: megatron, torchtitan or deepspeed.")
     ] = None,
     catalogues: Annotated[
         list[str] | None, typer.Option("--catalogue", metavar="FILE", help="A catalogue of your own, over the shipped.")
@@ -96,7 +118,9 @@ def fit_(
         "rate": rate, "concurrency": concurrency, "in": mean_in, "out": mean_out, "in-p95": p95_in, "out-p95": p95_out,
         "reuse": reuse, "ttft": ttft, "tpot": tpot, "at": at, "survive": survive, "context": context, "engine": engine,
         "weights": weights, "kv": kv, "memory-share": memory_share, "price": price, "utilisation": utilisation,
-        "gpus": gpus, "nic": nic, "goal": goal,
+        "gpus": gpus, "budget": budget, "power": power, "pue": pue, "nic": nic, "goal": goal,
+        "tokens": tokens, "deadline": deadline, "sequence": sequence,
+        "batch-size": batch, "precision": precision, "framework": framework,
     }  # fmt: skip
     answer = fit(
         FitRequest(
@@ -104,6 +128,7 @@ def fit_(
             [name.strip() for name in machines.split(",") if name.strip()],
             datetime.date.today(),
             {name: text for name, text in options.items() if text is not None},
+            train,
             catalogues=catalogues or (),
         )
     )

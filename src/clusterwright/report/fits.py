@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 
+from clusterwright.physics.money import HOURS_PER_MONTH
 from clusterwright.plan.fitting.answers import ServingAnswer, by_money
+from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.searching.serving import ServingRow
 from clusterwright.report.blocks import Bars, Block, Code, Grid, Heading, Lines
@@ -40,6 +42,10 @@ def _page(answer: ServingAnswer) -> Iterator[Block]:
         yield Lines((f"Not sure: {near} may be as good; the bands of the estimates overlap.",))
     yield Lines((asked_words(answer),))
     yield _machines(answer)
+    others = [f"{f.machine.asked}: {f.missed}" for f in answer.fits[1:] if f.best is None]
+    if others:
+        yield Heading("Why not")
+        yield Lines(tuple(others), bullet=True)
     first = answer.first
     if first.best is not None:
         yield from _best(answer, first)
@@ -64,7 +70,7 @@ def verdict(answer: ServingAnswer) -> str:
         many = "none of the machines holds: " if len(answer.fits) > 1 else ""
         return f"No: {many}{kind}: {fit.missed}."
     best, price = fit.best, fit.price
-    size = "one GPU" if best.layout.gpus == 1 else f"{best.layout.gpus} GPUs as {best.layout}"
+    size = _size(best)
     targets = target_words(fit)
     within = f" within {targets}" if targets else ""
     if question.rate is None and question.concurrency is None:
@@ -78,6 +84,8 @@ def verdict(answer: ServingAnswer) -> str:
                 f". The smallest replica that fits takes {_counted(smallest.layout.gpus, 'GPU')}, as {smallest.layout}"
             )
         return text + "."
+    if answer.wants.inverse:
+        return _bought(answer, fit)
     load = (
         f"{number(question.rate)} req/s" if question.rate else f"{number(question.concurrency or 0)} requests in flight"
     )
@@ -90,6 +98,27 @@ def verdict(answer: ServingAnswer) -> str:
     if per_h is not None and out is not None and price is not None:
         text += f"; {money(per_h.value, price.currency)}/h, {money(out.value, price.currency)} per Mtok out"
     return f"{text}. {_range(fit)}"
+
+
+def _bought(answer: ServingAnswer, fit: ServingFit) -> str:
+    """What a budget or a power gives, in one sentence."""
+    best, wants = fit.chosen, answer.wants
+    given = []
+    if wants.budget is not None:
+        given.append(f"{money(wants.budget.value, wants.budget.currency)} a month")
+    if wants.power_w is not None:
+        given.append(f"{number(wants.power_w / 1e3)} kW")
+    targets = target_words(fit)
+    text = f"{' and '.join(given)} carry {banded(fit.carried_s)} req/s of {answer.name} on {fit.machine.asked}"
+    text += f" within {targets}" if targets else ""
+    text += f": {best.gpus:,} GPUs, {_counted(best.replicas, 'replica')} of {_size(best)}"
+    if best.cost_per_h is not None and fit.price is not None:
+        text += f"; {money(best.cost_per_h * HOURS_PER_MONTH, fit.price.currency)} a month are spent"
+    return text + "."
+
+
+def _size(row: ServingRow) -> str:
+    return "one GPU" if row.layout.gpus == 1 else f"{row.layout.gpus} GPUs as {row.layout}"
 
 
 def _counted(count: int, word: str) -> str:
@@ -139,7 +168,7 @@ def asked_words(answer: ServingAnswer) -> str:
         marked(f"{number(lengths.mean_out)} out", "out"),
         marked(f"sequences up to {tokens_short(question.max_model_len or decoder.max_context)}", "context"),
         marked(f"{question.engine}{_version(question.version)}", "engine"),
-        marked(f"{question.survive_nodes} nodes to lose", "survive"),
+        marked(f"{_counted(question.survive_nodes, 'node')} to lose", "survive"),
     ]
     if question.weights:
         told.insert(1, f"served in {question.weights}")
@@ -162,18 +191,22 @@ def _machines(answer: ServingAnswer) -> Grid:
     def of(cell: Callable[[ServingFit], str]) -> list[str]:
         return [cell(fit) if fit.best is not None else "-" for fit in fits]
 
-    loaded = answer.wants.serving.rate is not None or answer.wants.serving.concurrency is not None
+    own = answer.wants
+    loaded = own.inverse or own.serving.rate is not None or own.serving.concurrency is not None
     survive = answer.first.question.survive_nodes
     at = quantile_words(answer.first)
     row("fits and holds", ["yes" if fit.best is not None else _NO[fit.verdict] for fit in fits])
     row("layout of a replica", of(lambda f: str(f.chosen.layout)))
     row("GPUs per replica", of(lambda f: str(f.chosen.layout.gpus)))
     if loaded:
-        row("replicas for load", of(lambda f: banded(f.needed, whole)))
+        if own.inverse:
+            row("req/s of all", of(lambda f: banded(f.carried_s)))
+        shown = _plain if own.inverse else _with_band
+        row("replicas for load", of(lambda f: shown(f.needed)))
         if survive:
-            row(f"… with {survive} node{'s' * (survive > 1)} lost", of(lambda f: banded(f.replicas, whole)))
-        row("GPUs", of(lambda f: banded(f.gpus, whole)))
-        row("nodes", of(lambda f: banded(f.nodes, whole)))
+            row(f"… with {survive} node{'s' * (survive > 1)} lost", of(lambda f: shown(f.replicas)))
+        row("GPUs", of(lambda f: shown(f.gpus)))
+        row("nodes", of(lambda f: shown(f.nodes)))
     row("longest request", of(lambda f: banded(f.context, lambda v: f"{v:,.0f}")))
     length = tokens_short(answer.first.question.max_model_len or 0)
     row(f"at once, {length} each", of(lambda f: banded(f.places)))
@@ -187,6 +220,14 @@ def _machines(answer: ServingAnswer) -> Grid:
     row("per Mtok out", of(lambda f: amount(f.per_mtok_out, f.price.currency) if f.price else "-"))
     row("per Mtok in and out", of(lambda f: amount(f.per_mtok, f.price.currency) if f.price else "-"))
     return Grid(head, tuple(table))
+
+
+def _plain(band: Band) -> str:
+    return whole(band.value)
+
+
+def _with_band(band: Band) -> str:
+    return banded(band, whole)
 
 
 def _price(fit: ServingFit) -> str:

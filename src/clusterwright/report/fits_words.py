@@ -48,6 +48,8 @@ def money(value: float, currency: str = "USD") -> str:
     sign = SIGNS.get(currency, currency + " ")
     if abs(value) >= 1e6:
         return f"{sign}{value / 1e6:,.3g}M"
+    if abs(value) >= 10000:
+        return f"{sign}{value / 1e3:.3g}k" if abs(value) < 999500 else f"{sign}1M"
     if abs(value) >= 1000:
         return f"{sign}{value:,.0f}"
     return f"{sign}{value:.2f}" if abs(value) < 100 else f"{sign}{value:.0f}"
@@ -78,3 +80,11 @@ def price_words(price: HourPrice) -> str:
 def tokens_short(value: int) -> str:
     """A context length as people say it: 8k, 128k, else the number."""
     return f"{value // 1024}k" if value >= 1024 and value % 1024 == 0 else f"{value:,}"
+
+
+def counted_tokens(value: float) -> str:
+    """Tokens with the prefix that people use: 1.5 T, 300 G, 4 M."""
+    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if value >= scale:
+            return f"{number(value / scale)} {prefix}"
+    return number(value)

@@ -11,6 +11,7 @@ from typing import Final, Literal
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.model.decoders import Decoder
 from clusterwright.plan.fitting.effects import Asked, Effect, effects, questions
+from clusterwright.plan.fitting.inverses import fit_within
 from clusterwright.plan.fitting.losers import losers
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import price_of
@@ -70,16 +71,14 @@ def answer_serving(
 ) -> ServingAnswer:
     """Fit every machine and rank them: those that hold first, then by money where all have a price, else by GPUs."""
     known = catalogue.calibrations()
-    fits = [
-        fit_serving(decoder, machine, wants, price_of(machine, wants.hours, catalogue, today), known)
-        for machine in machines
-    ]
+    make = fit_within if wants.inverse else fit_serving
+    fits = [make(decoder, m, wants, price_of(m, wants.hours, catalogue, today), known) for m in machines]
     return told(name, decoder, wants, fits)
 
 
 def told(name: str, decoder: Decoder, wants: Wants, fits: Sequence[ServingFit]) -> ServingAnswer:
     """Rank fits and say what is to be said of the first."""
-    ranked = tuple(sorted(fits, key=_key(fits)))
+    ranked = tuple(sorted(fits, key=_key(fits, wants.inverse)))
     first = ranked[0]
     return ServingAnswer(
         name,
@@ -90,7 +89,7 @@ def told(name: str, decoder: Decoder, wants: Wants, fits: Sequence[ServingFit]) 
         questions(first, wants),
         losers(first.search),
         remedies(first),
-        _close(ranked),
+        () if wants.inverse else _close(ranked),
     )
 
 
@@ -109,11 +108,13 @@ def measure(fit: ServingFit, money: bool) -> float:
     return fit.chosen.layout.gpus / fit.chosen.requests_s
 
 
-def _key(fits: Sequence[ServingFit]) -> Callable[[ServingFit], tuple[int, float, str]]:
+def _key(fits: Sequence[ServingFit], inverse: bool) -> Callable[[ServingFit], tuple[int, float, str]]:
     money = by_money(fits)
 
     def key(fit: ServingFit) -> tuple[int, float, str]:
-        held = measure(fit, money) if fit.verdict == "holds" else math.inf
+        held = math.inf
+        if fit.verdict == "holds":
+            held = -fit.carried_s.value if inverse else measure(fit, money)
         return _ORDER[fit.verdict], held, fit.machine.asked
 
     return key

@@ -200,7 +200,7 @@ _SERVING: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "memory-share": (share, "memory_share"), "utilisation": (share, "utilisation"), "goal": (one_of(GOALS), "goal"),
 }  # fmt: skip
 _TRAINING: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
-    "tokens": (tokens, "tokens"), "sequence": (context, "sequence"), "batch": (whole, "global_batch"),
+    "tokens": (tokens, "tokens"), "sequence": (context, "sequence"), "batch-size": (whole, "global_batch"),
     "precision": (one_of(PRECISIONS), "precision"), "framework": (one_of(FRAMEWORKS), "framework"),
     "deadline": (duration, "deadline_s"),
 }  # fmt: skip

@@ -47,6 +47,7 @@ class ServingFit:
             error of times; slow is 0 where a target is then missed.
         utilisation: share of the load that money is counted for.
         nearest: the layout that fits and comes closest, where none holds.
+        said: why not, where the search does not tell.
     """
 
     machine: Machine
@@ -59,6 +60,7 @@ class ServingFit:
     fast: float = 1.0
     utilisation: float = 1.0
     nearest: ServingRow | None = None
+    said: str = ""
 
     @property
     def question(self) -> ServingQuestion:
@@ -96,6 +98,11 @@ class ServingFit:
         """That one replica carries within the targets."""
         value = self.chosen.requests_s
         return Band(value, value * self.slow or None, value * self.fast)
+
+    @property
+    def carried_s(self) -> Band:
+        """Requests per second that all replicas for the load carry within the targets."""
+        return self.requests_s.times(self.chosen.needed)
 
     @property
     def tokens_s(self) -> Band:
@@ -210,6 +217,8 @@ class ServingFit:
         """What stands in the way of the layout that comes closest; "" where one holds."""
         if self.best is not None:
             return ""
+        if self.said:
+            return self.said
         if self.nearest is not None:
             return f"{self.nearest.layout}: {self.search.why_not(self.nearest.layout).text}"
         wide, reason = gpus(self.search.judged.sizes), self.search.judged.reason

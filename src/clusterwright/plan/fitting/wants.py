@@ -84,6 +84,11 @@ class Wants:
     stated: frozenset[str] = field(default=frozenset())
     profiled: frozenset[str] = field(default=frozenset())
 
+    @property
+    def inverse(self) -> bool:
+        """Whether what is asked is what a budget or a power gives."""
+        return self.budget is not None or self.power_w is not None
+
     def origin(self, option: str) -> str:
         """Where the value of an option comes from: stated, profile or assumed."""
         return "stated" if option in self.stated else "profile" if option in self.profiled else "assumed"
