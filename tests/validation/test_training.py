@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(
 def test_memory_is_within_the_band_for_every_engine_with_enough_rows():
     scored = memory_set.score_peaks(CASES)
     large = {name: share(rows) for name, rows in scored.groups().items() if len(rows) >= LEAST}
-    assert set(large) == {"megatron-deepspeed", "torchtitan"}
+    assert set(large) == {"megatron-deepspeed", "torchtitan (in sample)"}
     assert all(reached >= SHARE for reached in large.values()), large
     assert scored.passes
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
 
 from validation.scoring import (
     FIT,
@@ -21,6 +21,7 @@ from validation.scoring import (
 )
 
 Line = tuple[str, ...]
+T = TypeVar("T")
 
 HEAD: Final = ("set", "group", "rows", "no answer", "mean", "median", "p90", "band", "in band", "")
 BIAS_HEAD: Final = ("by", "name", "rows", "bias", "median", "")
@@ -127,33 +128,39 @@ def failure_lines(failures: Failures) -> list[str]:
     return lines + list(failures.notes)
 
 
-def weaknesses(scores: Sequence[Scored | Failures]) -> list[str]:
-    """Where the planner is weak, a sentence each: missed first, then what is not judged, then long tails."""
+def weaknesses(scores: Sequence[Scored | Failures]) -> list[tuple[str, list[str]]]:
+    """Where the planner is weak: (heading, sentences) of missed bars, of what is not judged, and of wide spreads."""
     sets = [s for s in scores if isinstance(s, Scored)]
     failures = [f for f in scores if isinstance(f, Failures)]
-    return [
-        *(text for scored in sets for text in _missed(scored)),
-        *(f"{f.name}: {id_} was not foreseen ({why})." for f in failures for id_, why in f.missed),
-        *(
-            f"{f.name}: only {f.fits} of the {f.ran} that ran are predicted to fit. {MISSED}."
-            for f in failures
-            if not f.passes
-        ),
-        *(text for scored in sets for text in _unjudged(scored)),
-        *(text for scored in sets for text in _tails(scored)),
-    ]
+    parts = (
+        ("Missed", [*_each(sets, _missed), *_each(failures, _unforeseen)]),
+        ("Not judged, for want of rows or of a bar", list(_each(sets, _unjudged))),
+        ("Wide or few", list(_each(sets, _tails))),
+    )
+    return [(heading, sentences) for heading, sentences in parts if sentences]
+
+
+def _each(parts: Sequence[T], sentences: Callable[[T], Iterator[str]]) -> Iterator[str]:
+    return (text for part in parts for text in sentences(part))
+
+
+def _unforeseen(failures: Failures) -> Iterator[str]:
+    for id_, why in failures.missed:
+        yield f"{failures.name}: {id_} was not foreseen ({why})."
+    if not failures.passes:
+        yield f"{failures.name}: {failures.fits} of the {failures.ran} that ran are predicted to fit, {FIT:.0%} wanted."
 
 
 def _missed(scored: Scored) -> Iterator[str]:
     for name, rows in scored.scored().items():
         if share(rows) < SHARE:
             inside = f"{percent(share(rows))} of {len(rows):,} rows in the band, {SHARE:.0%} wanted"
-            yield f"{scored.name}, {name}: {inside}. {MISSED}."
+            yield f"{scored.name}, {name}: {inside}."
     for name, value, limit in scored.bars:
         if value > limit:
-            yield f"{scored.name}: {name} is {percent(value)}, at most {percent(limit)} wanted. {MISSED}."
+            yield f"{scored.name}: {name} is {percent(value)}, at most {percent(limit)} wanted."
     for name in scored.outlying():
-        yield f"{scored.name}: {name} is off by over twice the median of the set. {MISSED}."
+        yield f"{scored.name}: {name} is off by over twice the median of the set."
 
 
 def _unjudged(scored: Scored) -> Iterator[str]:
@@ -171,4 +178,5 @@ def _tails(scored: Scored) -> Iterator[str]:
     middle = median_error(scored.rows)
     for name, rows in scored.families().items():
         if scored.judged and len(rows) < LEAST and middle > 0.02 and median_error(rows) > 2 * middle:
-            yield f"{scored.name}: {name} ({len(rows)} rows) is off by {percent(median_error(rows))} in the median."
+            count = f"{len(rows)} row" + "s" * (len(rows) > 1)
+            yield f"{scored.name}: {name} ({count}) is off by {percent(median_error(rows))} in the median."

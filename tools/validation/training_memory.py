@@ -62,7 +62,7 @@ def score_peaks(cases: Path) -> Scored:
     return Scored(
         "training memory",
         "max(3 GiB, 10 %)",
-        "nothing fitted on Megatron-DeepSpeed, one cluster of 96; one constant set in view of torchtitan",
+        "nothing fitted on Megatron-DeepSpeed, one cluster; one constant (reserve 1.1) set in view of torchtitan",
         tuple(rows),
         notes=("layer counts that the table leaves out follow from its model sizes; heads from the nearest run",),
         unit="GiB",
@@ -74,7 +74,7 @@ def _titan_row(run: TitanRun) -> Row:
     predicted = peak.total_gib - dict(peak.terms)["CUDA context and NCCL"]
     inside = abs(predicted - run.memory_gib) <= max(3.0, 0.10 * run.memory_gib)
     why = next((why for part, why in TITAN_WHY if part in run.id), "")
-    return Row(run.id, "torchtitan", predicted, run.memory_gib, inside, run.model, why)
+    return Row(run.id, "torchtitan (in sample)", predicted, run.memory_gib, inside, run.model, why)
 
 
 def failures(cases: Path) -> Failures:

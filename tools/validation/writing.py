@@ -36,6 +36,25 @@ of your own measurements ([calibrate.md](calibrate.md)); [planning.md](planning.
   its set is FAR OFF, which misses the bar.
 - A missed bar stays MISSED here until the formulas are better; nothing is tuned to single rows.
 """
+#: What no score can say of itself.
+_PLAINLY: Final = """\
+What the numbers below cannot say of themselves:
+
+- **Held out** are constants. The shape of the formulas was chosen by people who had seen the rows.
+- **Serving** is measured in closed loops, most of them one publisher's sweeps, with prompts of one length that share
+  nothing. Rows that were held out still share its harness. Percentiles under arrivals, prefix reuse and speculation are
+  computed, and hardly measured. Published settings are tuned ones: an engine with its defaults is slower.
+- **Disaggregated serving** without worker counts cannot be predicted from what is published: those rows are listed,
+  and the notes of *serving* say what the errors are with them counted in.
+- **Training throughput** is what the framework's vendor published for its own best recipes; recomputation is not
+  published with it. A first run on a new cluster is slower.
+- **Training memory** rests on one team's runs on one machine for the most part.
+- **Memory of an engine** is close where the log gives weights and activation. From the model, the GPU and flags alone
+  it is held to few logs, fewer still of current releases.
+- **Collectives over nodes** are held to published rates of long messages alone; short ones between nodes to nothing.
+- **Failures, storage, queues, money** agree with their formulas; whether a rate or a price is that of your site,
+  nothing here says.
+"""
 _SPLITS_HEAD: Final[Line] = ("set", "rows", "fitted on, scored on")
 _VECTORS_HEAD: Final[Line] = ("value", "ours", "published")
 #: Sets whose rows stand in a table of their own on the page, whatever their error.
@@ -53,7 +72,8 @@ def as_text(scores: Sequence[Scored | Failures]) -> str:
             blocks += [text_table(head, lines) for head, lines in parts]
             blocks += [f"  {note}" for note in scored.notes]
     blocks += ["\n".join(failure_lines(f)) for f in scores if isinstance(f, Failures)]
-    blocks += ["Where it is weak", "\n".join(f"- {text}" for text in weaknesses(scores)) or "no bar is missed"]
+    for heading, sentences in weaknesses(scores):
+        blocks.append("\n".join([heading, *(f"  {text}" for text in sentences)]))
     return "\n\n".join(blocks)
 
 
@@ -61,7 +81,9 @@ def as_page(scores: Sequence[Scored | Failures]) -> str:
     """Everything as Markdown."""
     sets = [s for s in scores if isinstance(s, Scored)]
     blocks = [_INTRODUCTION.format(least=LEAST, share=SHARE * 100)]
-    blocks += ["## Where it is weak", "\n".join(f"- {text}" for text in weaknesses(scores)) or "No bar is missed."]
+    blocks += ["## Where it is weak", _PLAINLY]
+    for heading, sentences in weaknesses(scores):
+        blocks += [f"### {heading}", "\n".join(f"- {text}" for text in sentences)]
     blocks += ["## In one table", page_table(HEAD, [line for s in sets for line in group_lines(s)])]
     splits = [(s.name, f"{len(s.rows):,}", s.split) for s in sets]
     blocks += ["## What was fitted on which rows", page_table(_SPLITS_HEAD, splits)]
