@@ -4,7 +4,8 @@ Placement: tensor ranks stay in the domain without NICs; what is left of the GPU
 ranks are data-parallel ranks, and experts spread over ranks of all kinds but stages.
 
 Sources: Megatron-LM `training/arguments.py` (an interleaved schedule needs micro-batches that stages divide; experts ×
-expert ranks), Megatron-Core "Context parallelism" (two chunks of a sequence per rank).
+expert ranks), Megatron-Core "Context parallelism" (two chunks of a sequence per rank), DeepSpeed documentation
+"Pipeline Parallelism" (not with ZeRO-2 and ZeRO-3).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from clusterwright.physics.training.recipes import SHARDS_WEIGHTS, Recipe
 from clusterwright.plan.searching.columns import SIZES, Bools, Ints, gpus, widths
 from clusterwright.plan.searching.machines import inner_domain
 from clusterwright.plan.searching.questions import TrainingQuestion
@@ -65,7 +67,7 @@ def _rules(question: TrainingQuestion, shape: Shape, c: Mapping[str, Ints]) -> l
     batch = c["dp"] * c["micro_batch"]
     micro_batches = recipe.global_batch // np.maximum(batch, 1)
     return [
-        (Reason.ENGINE, (c["attention_dp"] > 1) | (c["dcp"] > 1)),
+        (Reason.ENGINE, (c["attention_dp"] > 1) | (c["dcp"] > 1) | _not_offered(recipe, c)),
         (Reason.POOL, total > (pool.gpus or total.max(initial=1))),
         (Reason.NODES, (total > node) & (total % node != 0)),
         (Reason.DOMAIN, (c["tp"] > domain) | (c["etp"] > domain)),
@@ -79,7 +81,7 @@ def _rules(question: TrainingQuestion, shape: Shape, c: Mapping[str, Ints]) -> l
             (uneven(shape.experts, c["ep"]) if shape.experts else spread > 1)
             | (c["tp"] * c["cp"] * c["dp"] % spread != 0),
         ),
-        (Reason.LAYERS, (c["pp"] * c["vp"] > shape.layers + _TABLE_LAYERS) | ((c["vp"] > 1) & (c["pp"] == 1))),
+        (Reason.LAYERS, _layers_do_not_divide(recipe, shape, c)),
         (
             Reason.BATCH,
             (recipe.global_batch % batch != 0)
@@ -87,3 +89,20 @@ def _rules(question: TrainingQuestion, shape: Shape, c: Mapping[str, Ints]) -> l
             | ((c["cp"] > 1) & (recipe.sequence % (2 * c["cp"]) != 0)),
         ),
     ]
+
+
+def _not_offered(recipe: Recipe, c: Mapping[str, Ints]) -> Bools:
+    """DeepSpeed pipelines neither with divided gradients or weights nor with virtual stages."""
+    if recipe.framework not in ("deepspeed", "megatron-deepspeed"):
+        return np.zeros(len(c["tp"]), dtype=np.bool_)
+    divided = recipe.sharding in ("zero2", *SHARDS_WEIGHTS)
+    return np.asarray((c["vp"] > 1) | ((c["pp"] > 1) & divided))
+
+
+def _layers_do_not_divide(recipe: Recipe, shape: Shape, c: Mapping[str, Ints]) -> Bools:
+    """More stages than layers, virtual stages without a pipeline, or other stages than the recipe's uneven ones."""
+    wrong = (c["pp"] * c["vp"] > shape.layers + _TABLE_LAYERS) | ((c["vp"] > 1) & (c["pp"] == 1))
+    if recipe.stage_layers:
+        wrong |= (c["pp"] != len(recipe.stage_layers)) | (c["vp"] > 1)
+        wrong |= sum(recipe.stage_layers) != shape.layers
+    return np.asarray(wrong)

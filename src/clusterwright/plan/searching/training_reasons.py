@@ -66,7 +66,9 @@ def _structure(question: TrainingQuestion, layout: Layout, micro: int, reason: R
     heads = " and ".join(str(h) for h in shape.kv_heads)
     domain = inner_domain(pool)
     return {
-        Reason.ENGINE: "groups of attention belong to inference",
+        Reason.ENGINE: "groups of attention belong to inference"
+        if layout.attention_dp > 1 or layout.dcp > 1
+        else f"{recipe.framework} has no {layout.pp} stages of {layout.vp} under {recipe.sharding}",
         Reason.POOL: f"takes {layout.gpus:,} GPUs, the pool has {pool.gpus or 0:,}",
         Reason.NODES: f"{layout.gpus} GPUs do not fill nodes of {pool.gpus_per_node}",
         Reason.DOMAIN: f"{max(layout.tp, layout.etp)} tensor ranks, {domain} GPUs reach each other without a NIC",
@@ -76,7 +78,8 @@ def _structure(question: TrainingQuestion, layout: Layout, micro: int, reason: R
         Reason.STATES: f"{shape.state_heads} state heads over {layout.tp} ranks",
         Reason.WIDTHS: f"widths of {shape.widths or shape.expert_width} over {layout.tp} ranks",
         Reason.EXPERTS: f"{shape.experts} experts over {layout.ep} of {layout.tp * layout.cp * layout.dp} ranks",
-        Reason.LAYERS: f"{shape.layers} layers into {layout.pp} stages of {layout.vp}",
+        Reason.LAYERS: f"{shape.layers} layers into {layout.pp} stages of {layout.vp}"
+        + (f", declared as {len(recipe.stage_layers)} stages" if recipe.stage_layers else ""),
         Reason.BATCH: _batch(recipe, layout, micro),
     }.get(reason)
 

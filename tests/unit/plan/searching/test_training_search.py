@@ -141,6 +141,18 @@ def test_a_deadline_takes_more_gpus_and_losses_take_days() -> None:
     assert worse.days == pytest.approx(slow.days / worse.goodput)
 
 
+def test_frameworks_and_declared_stages_rule_layouts_out() -> None:
+    zero = search_training(training(decoder(LLAMA), gpus=8, recipe={"framework": "deepspeed", "sharding": "zero3"}))
+    assert zero.best is not None
+    assert np.all(zero.judged.sizes["pp"][zero.judged.possible] == 1)
+    refused = zero.why_not(Layout(pp=2, dp=4))
+    assert (refused.reason, refused.text) == (Reason.ENGINE, "deepspeed has no 2 stages of 1 under zero3")
+    uneven = search_training(training(decoder(LLAMA), gpus=8, recipe={"stage_layers": (7, 9, 9, 7)}))
+    assert uneven.best is not None
+    assert uneven.best.layout.pp == 4
+    assert uneven.why_not(Layout(pp=8)).text == "32 layers into 8 stages of 1, declared as 4 stages"
+
+
 def test_latency_takes_the_whole_pool() -> None:
     found = search_training(training(decoder(LLAMA), pool("h100-sxm-80", nodes=4), gpus=None, goal="latency"))
     assert found.gpus == 32
