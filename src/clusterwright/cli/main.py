@@ -23,6 +23,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "prove": ("proving", "prove", "Review, plan, rehearse and judge one architecture; write the report."),
         "review": ("reviewing", "review", "Say what is missing or contradictory, with file and line."),
         "plan": ("planning", "plan", "Compute what fits where, how fast, how failure-proof, at what cost."),
+        "compare": ("comparing", "compare", "Put designs side by side: what differs, and what makes it differ."),
         "explain": ("reviewing", "explain", "Explain a review rule: why it matters, how to satisfy it."),
         "init": ("documents", "init", "Write a first architecture file from a template."),
         "schema": ("documents", "schema", "Print the JSON Schema of the file, for editors."),

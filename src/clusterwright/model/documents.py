@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from clusterwright.lib.errors import Place
 from clusterwright.model.architecture import Architecture
@@ -47,8 +48,10 @@ class Document:
 
     Args:
         digest: `sha256:` of the merged, canonical content; results name the inputs they follow from.
+        content: the merged sections as plain values, before they were validated.
     """
 
     architecture: Architecture
     places: Places
     digest: str = ""
+    content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)

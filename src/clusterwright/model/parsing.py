@@ -54,7 +54,7 @@ def parse_trees(trees: Sequence[MappingNode], sources: Sequence[Source], overrid
         problems += [p for p in found if p.path != _VERSION_KEY and (p.place.file, p.place.line or None) not in hidden]
     if problems:
         raise InvalidInput(*sorted(problems, key=_reading_order(sources)))
-    return Document(architecture, places, _digest(data))
+    return Document(architecture, places, _digest(data), data)
 
 
 def _read_trees(sources: Sequence[Source]) -> list[MappingNode]:
