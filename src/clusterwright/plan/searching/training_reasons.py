@@ -40,7 +40,9 @@ def _popular(question: TrainingQuestion, wide: int) -> Iterator[tuple[str, Layou
     for ranks in (node, 64) if shape.experts else ():
         if ranks <= shape.experts and wide % ranks == 0:
             yield f"experts over {ranks} ranks", Layout(dp=wide, ep=ranks)
-            yield f"experts over {ranks} ranks, 8 stages", Layout(pp=8, dp=max(wide // 8, 1), ep=ranks)
+            copies = max(wide // 8, 1)
+            if copies % ranks == 0:
+                yield f"experts over {ranks} ranks, 8 stages", Layout(pp=8, dp=copies, ep=ranks)
 
 
 def explain(
