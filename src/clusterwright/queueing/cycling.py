@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from clusterwright.model.jobs import JobId
+from clusterwright.queueing.arriving import start_alone
 from clusterwright.queueing.commitments import Claim, Promise
 from clusterwright.queueing.decisions import Decisions, Preemption, Start
 from clusterwright.queueing.evicting import find_victims
@@ -40,6 +41,8 @@ def run_cycle(state: State, now_s: float) -> Decisions:
     """
     if not state.wake_due(now_s) and not state.claims:
         return _NOTHING
+    if (request := state.lone()) is not None and (start := start_alone(request, state, now_s)) is not None:
+        return Decisions((start,))
     return _Cycle(state, now_s).run()
 
 

@@ -19,7 +19,7 @@ from clusterwright.queueing.clusters import Cluster, Floor, NodeInfo
 from clusterwright.queueing.commitments import Claim, Promise, kept_of
 from clusterwright.queueing.fairness import DecayedUsage
 from clusterwright.queueing.lines import Asking, Line, Rank
-from clusterwright.queueing.policies import Policy
+from clusterwright.queueing.policies import Backfill, Policy
 from clusterwright.queueing.quotas import QueueTree, Quota
 from clusterwright.queueing.requests import Holding, Placement, Request, resources_of
 from clusterwright.queueing.usages import Usage
@@ -40,7 +40,7 @@ class State:
         budgets: gates of GPU-hours; none without.
 
     Attributes:
-        asking: the demands of the waiting jobs, with the queues in which they wait.
+        newcomer: the job that came since the last cycle, when it is the only one; `lines` and `asking` seat it.
         priorities: running jobs by priority on each flavor, counted where jobs may be preempted.
         heads: a heap of the lines by the rank of their first jobs; what is not `Line.ranked` any more is out of date.
         freed: counts the changes after which something that could not start might.
@@ -66,8 +66,9 @@ class State:
         self.waiting: dict[JobId, Request] = {}
         self.apart: dict[JobId, Request] = {}
         self.overdrawn: dict[JobId, Request] = {}
-        self.lines: dict[str, Line] = {}
-        self.asking: Asking = {}
+        self.newcomer: Request | None = None
+        self._lines: dict[str, Line] = {}
+        self._asking: Asking = {}
         self.heads: list[tuple[Rank, int, Line]] = []
         self.running: dict[JobId, Holding] = {}
         self.claims: dict[JobId, Claim] = {}
@@ -128,6 +129,8 @@ class State:
     def start(self, request: Request, placement: Placement, now_s: float, *, borrowed: bool = False) -> Holding:
         """A job holds GPUs from now on; it no longer waits."""
         self.waiting.pop(request.id, None)
+        if self.newcomer is request:
+            self.newcomer = None
         return self.hold(Holding(request, placement, now_s, now_s, borrowed))
 
     def hold(self, holding: Holding) -> Holding:
@@ -162,7 +165,8 @@ class State:
         if self.preempts:
             self.priorities[flavor][request.priority] -= 1
         self._unrank(queue)
-        self.leaving.discard(job)
+        if self.leaving:
+            self.leaving.discard(job)
         if self.budgets is not None:
             self.budgets.end(job, now_s)
         if self.decayed is not None:
@@ -212,6 +216,37 @@ class State:
 
     # -- what the cycle asks ------------------------------------------------------------------------------------
 
+    @property
+    def lines(self) -> dict[str, Line]:
+        """Who waits, by queue."""
+        if self.newcomer is not None:
+            self._seat(self.newcomer)
+        return self._lines
+
+    @property
+    def asking(self) -> Asking:
+        """The demands of the waiting jobs, with the queues in which they wait."""
+        if self.newcomer is not None:
+            self._seat(self.newcomer)
+        return self._asking
+
+    def lone(self) -> Request | None:
+        """The newcomer, where it alone decides what happens: nobody else waits, or nobody who waits can start.
+
+        Those who wait cannot when nothing came free since they were looked at. A job may pass them where its queue is
+        best effort; promises, claims, windows and budgets are for a whole cycle to look at.
+        """
+        request = self.newcomer
+        if request is None or self.promise is not None or self.claims or self.windows or self.budgets is not None:
+            return None
+        line = self._lines[request.queue]
+        if len(self.waiting) - len(self.apart) > 1:
+            may_pass = not (self._all_woken or self.preempts or self.policy.backfill is Backfill.EASY)
+            if not may_pass or (line.seen != self.freed and line.bunches) or self.tree.strict(request.queue):
+                return None
+        line.seen = self.freed
+        return request
+
     def wake(self) -> None:
         """Something may have become possible: every line is looked at in the next cycle."""
         self.freed += 1
@@ -222,10 +257,11 @@ class State:
 
     def take_woken(self) -> set[str]:
         """The queues whose lines are to be looked at; they count as looked at from now on."""
+        lines = self.lines
         woken, self._woken = self._woken, set()
         if self._all_woken:
             self._all_woken = False
-            woken.update(q for q, line in self.lines.items() if line.bunches)
+            woken.update(q for q, line in lines.items() if line.bunches)
         return woken
 
     def wake_due(self, now_s: float) -> bool:
@@ -236,7 +272,9 @@ class State:
             if request is not None and not request.hold and not request.gates and request.not_before_s <= now_s:
                 del self.apart[job]
                 self._line_up(request)
-        return bool(self._woken) or (self._all_woken and len(self.waiting) > len(self.apart))
+        if self.newcomer is not None or self._woken:
+            return True
+        return self._all_woken and len(self.waiting) > len(self.apart)
 
     def next_wake_s(self, now_s: float) -> float | None:
         """When time alone may let something start: call `wake` and run a cycle then; None when that is never.
@@ -315,8 +353,8 @@ class State:
         other.cluster, other.usage = self.cluster.fork(), self.usage.fork()
         other.waiting, other.apart, other.overdrawn = dict(self.waiting), dict(self.apart), dict(self.overdrawn)
         other.budgets = None if self.budgets is None else self.budgets.fork()
-        other.asking = {}
-        other.lines = {q: line.copy(other.asking) for q, line in self.lines.items()}
+        other.newcomer, other._asking = None, {}
+        other._lines = {q: line.copy(other._asking) for q, line in self.lines.items()}
         other.heads = []
         other.running = {j: replace(h) for j, h in self.running.items()}
         other.claims = {j: replace(c, kept=dict(c.kept)) for j, c in self.claims.items()}
@@ -336,19 +374,29 @@ class State:
         return other
 
     def _unrank(self, queue: str) -> None:
-        line = self.lines.get(queue)
+        line = self._lines.get(queue)
         if line is not None:
             line.ranked = None
 
     def _unrank_all(self) -> None:
-        for line in self.lines.values():
+        for line in self._lines.values():
             line.ranked = None
 
     def _line_up(self, request: Request) -> None:
-        line = self.lines.get(request.queue)
-        if line is None:
-            line = self.lines[request.queue] = Line(request.queue, self.asking, by_user=self.policy.fair.by_user)
-        line.add(request)
+        queue = request.queue
+        if queue not in self._lines:
+            self._lines[queue] = Line(queue, self._asking, by_user=self.policy.fair.by_user)
+        if self.newcomer is None and not self._woken:
+            self.newcomer = request
+            return
+        if self.newcomer is not None:
+            self._seat(self.newcomer)
+        self._seat(request)
+
+    def _seat(self, request: Request) -> None:
+        """Give a job its place in its line."""
+        self.newcomer = None
+        self._lines[request.queue].add(request)
         self._woken.add(request.queue)
 
     def _expect(self, holding: Holding) -> None:
