@@ -9,23 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from clusterwright.app.loading import load_catalogue, load_document
-from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.documents import Document
 from clusterwright.model.findings import Severity, Stage
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.report.reviews import (
     WIDTH,
     render_review,
-    render_rule,
     render_rules_page,
     review_values,
-    rule_values,
     rules_values,
 )
 from clusterwright.review.reviewing import review_document
 from clusterwright.review.reviews import Review
-from clusterwright.review.rulebook import RULES, find_rule, nearest_rules
-from clusterwright.review.rules import Rule
+from clusterwright.review.rulebook import RULES
 
 
 @dataclass(frozen=True)
@@ -73,16 +69,6 @@ def values_of_review(reviewed: Reviewed) -> dict[str, Any]:
     return review_values(reviewed.review, reviewed.document.places, name=name)
 
 
-def describe_rule(rule_id: str, width: int = WIDTH) -> str:
-    """One rule as text, for a terminal of `width` columns; InvalidInput with the nearest ids otherwise."""
-    return render_rule(_look_up(rule_id), width)
-
-
-def values_of_rule(rule_id: str) -> dict[str, Any]:
-    """One rule as plain values; InvalidInput with the nearest ids otherwise."""
-    return rule_values(_look_up(rule_id))
-
-
 def list_rules() -> str:
     """Every rule on one line."""
     width = max(len(rule.id) for rule in RULES)
@@ -97,12 +83,3 @@ def values_of_rules() -> dict[str, Any]:
 def rules_page() -> str:
     """The page docs/rules.md."""
     return render_rules_page(RULES)
-
-
-def _look_up(rule_id: str) -> Rule:
-    rule = find_rule(rule_id)
-    if rule is None:
-        near = nearest_rules(rule_id)
-        hint = f"did you mean {' or '.join(near)}?" if near else "cw explain without a rule lists all"
-        raise InvalidInput(f"no rule '{rule_id}'; {hint}")
-    return rule

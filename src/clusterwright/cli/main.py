@@ -24,7 +24,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "review": ("reviewing", "review", "Say what is missing or contradictory, with file and line."),
         "plan": ("planning", "plan", "Compute what fits where, how fast, how failure-proof, at what cost."),
         "compare": ("comparing", "compare", "Put designs side by side: what differs, and what makes it differ."),
-        "explain": ("reviewing", "explain", "Explain a review rule: why it matters, how to satisfy it."),
+        "explain": ("explaining", "explain", "Explain a rule, a number of a plan, or a word of the field."),
         "init": ("documents", "init", "Write a first architecture file from a template."),
         "schema": ("documents", "schema", "Print the JSON Schema of the file, for editors."),
     },

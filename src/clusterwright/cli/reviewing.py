@@ -1,4 +1,4 @@
-"""`cw review` and `cw explain`: what is missing or contradictory, and why a rule matters."""
+"""`cw review`: what is missing or contradictory, with file and line."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ from typing import Annotated
 
 import typer
 
-from clusterwright.app.reviewing import (
-    describe_review,
-    describe_rule,
-    list_rules,
-    review_files,
-    values_of_review,
-    values_of_rule,
-    values_of_rules,
-)
+from clusterwright.app.reviewing import describe_review, review_files, values_of_review
 from clusterwright.cli.output import Format, columns, say, say_json
 from clusterwright.model.findings import Severity
 
@@ -78,16 +70,3 @@ def review(
     code = reviewed.exit_code(Severity.WARNING if fail_on is FailOn.warning else Severity.ERROR)
     if code:
         raise typer.Exit(code)
-
-
-def explain(
-    rule: Annotated[str | None, typer.Argument(help="Id of a rule, as `cw review` prints it; all if absent.")] = None,
-    output: Annotated[Format, typer.Option("--format", help="Text for people, or JSON.")] = Format.text,
-) -> None:
-    """Explain a review rule: what it catches, why it matters, how to satisfy it, with an example and its source."""
-    if output is Format.json:
-        say_json(values_of_rules() if rule is None else values_of_rule(rule))
-    elif rule is None:
-        say(list_rules())
-    else:
-        say(describe_rule(rule, columns()))

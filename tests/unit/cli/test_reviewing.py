@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from clusterwright.cli.main import app
-from clusterwright.lib.errors import InvalidInput
 from clusterwright.review.rulebook import BY_ID
 
 EXAMPLE = str(Path(__file__).parents[3] / "examples" / "two-workers" / "cluster.yaml")
@@ -94,8 +93,3 @@ def test_a_terminal_narrower_than_60_columns_gets_60(monkeypatch: pytest.MonkeyP
     narrow = run("review", EXAMPLE, *DAY)[1]
     monkeypatch.setenv("COLUMNS", "60")
     assert narrow == run("review", EXAMPLE, *DAY)[1]
-
-
-def test_a_wrong_rule_names_the_nearest() -> None:
-    with pytest.raises(InvalidInput, match=r"no rule 'cache-only'; did you mean cache-only-copy"):
-        run("explain", "cache-only")
