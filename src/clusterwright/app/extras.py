@@ -8,7 +8,7 @@ from typing import Final
 from clusterwright.lib.errors import Unavailable
 
 #: Modules of optional extras → the extra that brings them. NVML is looked for only where real GPUs are asked for.
-_EXTRAS: Final = {"sqlalchemy": "local", "pynvml": "local", "cryptography": "evidence"}
+_EXTRAS: Final = {"sqlalchemy": "local", "pynvml": "local", "cryptography": "evidence", "xlsxwriter": "tables"}
 
 
 def missing_extra(module: str) -> Unavailable | None:

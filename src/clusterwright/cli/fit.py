@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from clusterwright.app.fitting import FitRequest, describe_fit, fit, markdown_of_fit
-from clusterwright.cli.output import Exit, columns, say
+from clusterwright.app.fitting import (
+    Answer,
+    FitRequest,
+    More,
+    csv_of_fit,
+    describe_fit,
+    fit,
+    markdown_of_fit,
+    more_of,
+    values_of_fit,
+)
+from clusterwright.app.fitting_profile import load_profile
+from clusterwright.cli.output import Exit, columns, note, say, say_json
+from clusterwright.lib.errors import InvalidInput
 
 
 class Output(StrEnum):
@@ -17,6 +30,15 @@ class Output(StrEnum):
 
     text = "text"
     markdown = "markdown"
+    json = "json"
+    csv = "csv"
+
+
+class Audience(StrEnum):
+    """Who reads the answer."""
+
+    internal = "internal"
+    customer = "customer"
 
 
 Text = str | None
@@ -24,12 +46,13 @@ Text = str | None
 
 def fit_(
     model: Annotated[
-        str,
+        Text,
         typer.Argument(metavar="MODEL", help="Hugging Face id or alias, or the path of a config.json or its folder."),
-    ],
+    ] = None,
     machines: Annotated[
-        str, typer.Argument(metavar="GPU[,GPU…]", help="GPUs or nodes to compare: h100,8xh200,dgx-b200,gb200-nvl72.")
-    ],
+        Text,
+        typer.Argument(metavar="GPU[,GPU…]", help="GPUs, nodes or SKUs to compare: h100,8xh200,dgx-b200,gb200-nvl72."),
+    ] = None,
     rate: Annotated[Text, typer.Option("--rate", metavar="N", help="Requests per second of the whole service.")] = None,
     concurrency: Annotated[
         Text, typer.Option("--concurrency", metavar="N", help="Requests in flight, instead of a rate.")
@@ -101,39 +124,109 @@ def fit_(
     framework: Annotated[
         Text, typer.Option("--framework", metavar="NAME", help="Training: megatron, torchtitan or deepspeed.")
     ] = None,
+    bill: Annotated[
+        bool, typer.Option("--bom", help="Add the bill of materials: nodes, switches, optics, racks, power, spares.")
+    ] = False,
+    elsewhere: Annotated[
+        bool, typer.Option("--alternatives", help="Add what APIs and rentals charge for the same work.")
+    ] = False,
+    profile: Annotated[
+        Text,
+        typer.Option(
+            "--profile",
+            metavar="FILE",
+            help="Your prices, SKUs and assumptions; else $CLUSTERWRIGHT_PROFILE or "
+            "~/.config/clusterwright/profile.yaml. An empty name means none.",
+        ),
+    ] = None,
+    audience: Annotated[
+        Audience, typer.Option("--audience", help="A customer's page has no costs, margins or doubts of yours.")
+    ] = Audience.internal,
+    rows: Annotated[
+        Text, typer.Option("--batch", metavar="FILE", help="A CSV with a question per row; columns named as options.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE", help="Write answers to a .md, .csv, .xlsx or .json file.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --to.")] = False,
     catalogues: Annotated[
         list[str] | None, typer.Option("--catalogue", metavar="FILE", help="A catalogue of your own, over the shipped.")
     ] = None,
-    output: Annotated[Output, typer.Option("--format", help="Text for people, or a page in Markdown.")] = Output.text,
+    output: Annotated[
+        Output, typer.Option("--format", help="Text or Markdown to read, JSON or CSV to use.")
+    ] = Output.text,
 ) -> None:
     """Say whether a model fits, on how many GPUs, in which layout, with which flags, at what cost.
 
     Compares the GPUs named and ranks them; of the best it prints the memory of a GPU, the engine's command line, what
     a failure takes, why popular layouts lost, which assumptions move the answer, and what is worth asking back.
-    Figures carry the range of their error and what they were held to.
+    Figures carry the range of their error and what they were held to. With --budget or --power the answer is the load
+    that they carry; with --train it is about training.
 
-    Exit codes: 0 it fits and holds the targets; 1 not; 2 invalid input; 3 nothing can be said.
+    Exit codes: 0 it fits and holds the targets; 1 not; 2 invalid input; 3 nothing can be said. Of a batch the worst.
     """
     options = {
         "rate": rate, "concurrency": concurrency, "in": mean_in, "out": mean_out, "in-p95": p95_in, "out-p95": p95_out,
         "reuse": reuse, "ttft": ttft, "tpot": tpot, "at": at, "survive": survive, "context": context, "engine": engine,
         "weights": weights, "kv": kv, "memory-share": memory_share, "price": price, "utilisation": utilisation,
-        "gpus": gpus, "budget": budget, "power": power, "pue": pue, "nic": nic, "goal": goal,
-        "tokens": tokens, "deadline": deadline, "sequence": sequence,
-        "batch-size": batch, "precision": precision, "framework": framework,
+        "gpus": gpus, "budget": budget, "power": power, "pue": pue, "nic": nic, "goal": goal, "tokens": tokens,
+        "deadline": deadline, "sequence": sequence, "batch-size": batch, "precision": precision, "framework": framework,
     }  # fmt: skip
-    answer = fit(
-        FitRequest(
-            model,
-            [name.strip() for name in machines.split(",") if name.strip()],
-            datetime.date.today(),
-            {name: text for name, text in options.items() if text is not None},
-            train,
-            catalogues=catalogues or (),
-        )
+    request = FitRequest(
+        model or "",
+        [name.strip() for name in (machines or "").split(",") if name.strip()],
+        datetime.date.today(),
+        {name: text for name, text in options.items() if text is not None},
+        train,
+        load_profile(profile),
+        audience.value,
+        catalogues or (),
     )
-    say(markdown_of_fit(answer) if output is Output.markdown else describe_fit(answer, columns()))
+    if rows is not None:
+        if model is not None or to is None:
+            raise InvalidInput("--batch names models and GPUs in its rows and needs --to FILE")
+        _answer_batch(rows, to, request, force)
+        return
+    if model is None or machines is None:
+        raise InvalidInput("name a model and one or several GPUs, such as: cw fit llama-3.3-70b h100,h200")
+    answer = fit(request)
+    more = more_of(answer, request, bill=bill, elsewhere=elsewhere)
+    if to is not None:
+        from clusterwright.app.exporting import Row, write_answers
+
+        write_answers(to, (Row(1, "", answer, more=more),), replace_file=force)
+        note(f"wrote {to}")
+    _print(answer, more, output)
+    raise typer.Exit(_code(answer))
+
+
+def _print(answer: Answer, more: More, output: Output) -> None:
+    if output is Output.json:
+        say_json(values_of_fit(answer, more))
+    elif output is Output.csv:
+        say(csv_of_fit(answer).rstrip("\n"))
+    elif output is Output.markdown:
+        say(markdown_of_fit(answer, more).rstrip("\n"))
+    else:
+        say(describe_fit(answer, columns(), more))
+
+
+def _answer_batch(path: str, to: Path, request: FitRequest, force: bool) -> None:
+    from clusterwright.app.exporting import fit_batch, write_answers
+
+    rows = fit_batch(path, request)
+    write_answers(to, rows, replace_file=force)
+    for row in rows:
+        for problem in row.problems:
+            note(f"error: {problem}")
+    wrong = sum(row.answer is None for row in rows)
+    holding = sum(row.answer is not None and row.answer.holds for row in rows)
+    say(f"{len(rows)} questions: {holding} hold, {len(rows) - holding - wrong} do not, {wrong} are invalid; wrote {to}")
+    codes = [Exit.INVALID if row.answer is None else _code(row.answer) for row in rows]
+    raise typer.Exit(next((code for code in (Exit.INVALID, Exit.FAILED, Exit.INCOMPLETE) if code in codes), Exit.OK))
+
+
+def _code(answer: Answer) -> Exit:
     if answer.unknown:
-        raise typer.Exit(Exit.INCOMPLETE)
-    if not answer.holds:
-        raise typer.Exit(Exit.FAILED)
+        return Exit.INCOMPLETE
+    return Exit.OK if answer.holds else Exit.FAILED

@@ -160,6 +160,8 @@ def asked_words(answer: ServingAnswer) -> str:
 
     def marked(text: str, option: str) -> str:
         origin = wants.origin(option)
+        if answer.audience == "customer" and origin == "profile":
+            origin = "assumed"
         return text if origin == "stated" else f"{text} [{origin}]"
 
     told = [
@@ -170,6 +172,8 @@ def asked_words(answer: ServingAnswer) -> str:
         marked(f"{question.engine}{_version(question.version)}", "engine"),
         marked(f"{_counted(question.survive_nodes, 'node')} to lose", "survive"),
     ]
+    if wants.serving.utilisation < 1:
+        told.append(marked(f"on average {wants.serving.utilisation:.0%} of the load", "utilisation"))
     if question.weights:
         told.insert(1, f"served in {question.weights}")
     return "Asked: " + ", ".join(told) + "."

@@ -161,7 +161,7 @@ def _questions(answer: TrainingAnswer) -> Iterator[Block]:
     if "batch-size" not in wants.stated:
         asked.append("Which global batch? (--batch-size) It sets how many GPUs may work side by side.")
     price = answer.first.price
-    if price is None or price.origin == "catalogue":
+    if answer.audience == "internal" and (price is None or price.origin == "catalogue"):
         asked.append("What does a GPU-hour cost you? (--price) Money scales with it.")
     if asked:
         yield Heading("Worth asking")

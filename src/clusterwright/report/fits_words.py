@@ -72,6 +72,9 @@ def price_words(price: HourPrice) -> str:
     text = f"{money(price.value, price.currency)} per GPU-hour: {price.basis}"
     if price.low != price.high:
         text += f", {money(price.low, price.currency)} to {money(price.high, price.currency)}"
+    if price.sold is not None:
+        margin = 1 - price.value / price.sold
+        text += f"; sold at {money(price.sold, price.currency)}, a margin of {margin:.0%}"
     if price.stale:
         text += f"; {price.age_days} days old, past its shelf life"
     return text

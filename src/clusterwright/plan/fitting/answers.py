@@ -6,11 +6,12 @@ import datetime
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.model.decoders import Decoder
 from clusterwright.plan.fitting.effects import Asked, Effect, effects, questions
+from clusterwright.plan.fitting.house import Audience
 from clusterwright.plan.fitting.inverses import fit_within
 from clusterwright.plan.fitting.losers import losers
 from clusterwright.plan.fitting.machines import Machine
@@ -20,7 +21,8 @@ from clusterwright.plan.fitting.serving import ServingFit, fit_serving
 from clusterwright.plan.fitting.wants import Wants
 from clusterwright.plan.searching.serving import WhyNot
 
-Audience = Literal["internal", "customer"]
+#: Questions that a house asks itself, not its customers.
+_OURS: Final = ("--price", "cw calibrate")
 _ORDER: Final = {"holds": 0, "late": 1, "too big": 2, "unknown": 3}
 
 
@@ -68,18 +70,31 @@ def answer_serving(
     wants: Wants,
     catalogue: Catalogue,
     today: datetime.date,
+    audience: Audience = "internal",
 ) -> ServingAnswer:
-    """Fit every machine and rank them: those that hold first, then by money where all have a price, else by GPUs."""
+    """Fit every machine and rank them: those that hold first, then by money where all have a price, else by GPUs.
+
+    Args:
+        audience: for a customer, published prices do not stand in for prices that nobody gave, and nothing is said
+            that is the house's own business.
+    """
     known = catalogue.calibrations()
     make = fit_within if wants.inverse else fit_serving
-    fits = [make(decoder, m, wants, price_of(m, wants.hours, catalogue, today), known) for m in machines]
-    return told(name, decoder, wants, fits)
+    published = audience == "internal"
+    prices = [price_of(m, wants.hours, catalogue, today, published=published) for m in machines]
+    fits = [make(decoder, m, wants, price, known) for m, price in zip(machines, prices, strict=True)]
+    return told(name, decoder, wants, fits, audience)
 
 
-def told(name: str, decoder: Decoder, wants: Wants, fits: Sequence[ServingFit]) -> ServingAnswer:
-    """Rank fits and say what is to be said of the first."""
+def told(
+    name: str, decoder: Decoder, wants: Wants, fits: Sequence[ServingFit], audience: Audience = "internal"
+) -> ServingAnswer:
+    """Rank fits and say what is to be said of the first, to this audience."""
     ranked = tuple(sorted(fits, key=_key(fits, wants.inverse)))
     first = ranked[0]
+    if audience == "customer":
+        asked = tuple(a for a in questions(first, wants) if a.option not in _OURS)
+        return ServingAnswer(name, decoder, wants, ranked, asked=asked, remedies=remedies(first), audience=audience)
     return ServingAnswer(
         name,
         decoder,

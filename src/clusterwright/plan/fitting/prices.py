@@ -26,6 +26,7 @@ class HourPrice:
         basis: where it comes from, in words.
         age_days: of a published price; stale when beyond its shelf life.
         for_sale: a price that a customer may see; costs and list prices of others are not.
+        sold: what the house sells it for, where `value` is its own cost.
     """
 
     value: float
@@ -37,6 +38,7 @@ class HourPrice:
     age_days: int | None = None
     stale: bool = False
     for_sale: bool = False
+    sold: float | None = None
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,15 @@ class Hours:
     Args:
         values: (money, currency).
         origin: where they come from. for_sale: prices that a customer may see.
+        sold, margin: of the house where these are its costs: selling prices by name, and share of the price kept.
     """
 
     values: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     origin: PriceOrigin = "stated"
     basis: str = "--price"
     for_sale: bool = True
+    sold: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    margin: float | None = None
 
     def of(self, machine: Machine) -> HourPrice | None:
         """The price of a machine by the closest of its names."""
@@ -61,19 +66,30 @@ class Hours:
         for key in (*keys, ""):
             if key in self.values:
                 value, currency = self.values[key]
-                return HourPrice(value, currency, self.origin, self.basis, value, value, for_sale=self.for_sale)
+                sold = self._sold([*keys, ""], value)
+                return HourPrice(
+                    value, currency, self.origin, self.basis, value, value, for_sale=self.for_sale, sold=sold
+                )
         return None
+
+    def _sold(self, keys: list[str], cost: float) -> float | None:
+        found = next((self.sold[key][0] for key in keys if key in self.sold), None)
+        return cost / (1 - self.margin) if found is None and self.margin is not None else found
 
 
 def price_of(
-    machine: Machine, known: tuple[Hours, ...], catalogue: Catalogue, today: datetime.date
+    machine: Machine, known: tuple[Hours, ...], catalogue: Catalogue, today: datetime.date, *, published: bool = True
 ) -> HourPrice | None:
-    """The first of `known` that has a price for the machine, else the catalogue's; None where nobody gives one."""
+    """The first of `known` that has a price for the machine, else the catalogue's; None where nobody gives one.
+
+    Args:
+        published: whether prices that others publish may stand in; never on a customer's page.
+    """
     for hours in known:
         found = hours.of(machine)
         if found is not None:
             return found
-    return rental(catalogue, machine.gpu.name, today)
+    return rental(catalogue, machine.gpu.name, today) if published else None
 
 
 def rental(catalogue: Catalogue, gpu: str, today: datetime.date) -> HourPrice | None:

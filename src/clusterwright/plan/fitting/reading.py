@@ -30,7 +30,7 @@ _SCALES: Final = {"": 1.0, "k": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 _AMOUNT: Final = re.compile(r"([$€£]?)\s*([0-9][0-9,_]*(?:\.[0-9]+)?(?:e[0-9]+)?)\s*([kKMBGT]?)(.*)")
 
 
-class _Wrong(ValueError):
+class Wrong(ValueError):
     """What is wrong with one option."""
 
 
@@ -38,17 +38,17 @@ def _scaled(text: str, words: tuple[str, ...] = (), thousand: float = 1e3) -> fl
     match = _AMOUNT.fullmatch(text.strip())
     if match is None or match[1] or match[4].strip() not in ("", *words):
         unit = f" or {words[0]}" if words else ""
-        raise _Wrong(f"'{text}' is not a number{unit}; write for example 2000 or 2k")
+        raise Wrong(f"'{text}' is not a number{unit}; write for example 2000 or 2k")
     value = float(match[2].replace(",", "").replace("_", ""))
     scale = thousand if match[3] in ("k", "K") else _SCALES[match[3]]
     if not 0 <= value * scale <= _MOST:
-        raise _Wrong(f"'{text}' is out of range")
+        raise Wrong(f"'{text}' is out of range")
     return value * scale
 
 
 def _positive(value: float, text: str) -> float:
     if value <= 0:
-        raise _Wrong(f"'{text}' must be above zero")
+        raise Wrong(f"'{text}' must be above zero")
     return value
 
 
@@ -80,7 +80,7 @@ def whole(text: str) -> int:
     """A whole number, at least 1."""
     value = _scaled(text)
     if value < 1 or value != int(value):
-        raise _Wrong(f"'{text}' is not a whole number of at least 1")
+        raise Wrong(f"'{text}' is not a whole number of at least 1")
     return int(value)
 
 
@@ -88,7 +88,7 @@ def count(text: str) -> int:
     """A whole number, zero allowed; a word behind it (`1 node`) is read over."""
     value = _scaled(text, ("node", "nodes"))
     if value != int(value):
-        raise _Wrong(f"'{text}' is not a whole number")
+        raise Wrong(f"'{text}' is not a whole number")
     return int(value)
 
 
@@ -96,7 +96,7 @@ def share(text: str) -> float:
     """A share of `85%` or `0.85`, above 0 and at most 1."""
     value = _quantity(text, "share") if text.strip().endswith("%") else _scaled(text)
     if not 0 < value <= 1:
-        raise _Wrong(f"'{text}' is no share between 0 and 100 %")
+        raise Wrong(f"'{text}' is no share between 0 and 100 %")
     return value
 
 
@@ -106,7 +106,7 @@ def quantile(text: str) -> float | None:
         return None
     match = re.fullmatch(r"[pP]?([0-9]{2}(?:\.[0-9]+)?)", text.strip())
     if match is None or not 50 <= float(match[1]) <= 99.9:
-        raise _Wrong(f"'{text}' is no percentile; write for example p95, or mean")
+        raise Wrong(f"'{text}' is no percentile; write for example p95, or mean")
     return float(match[1]) / 100
 
 
@@ -115,12 +115,12 @@ def engine(text: str) -> tuple[str, tuple[int, int] | None]:
     name, _, version = text.strip().replace("==", " ").replace("@", " ").partition(" ")
     own = ENGINES.get(name.lower())
     if own is None:
-        raise _Wrong(f"engine '{name}' is not modelled{_near(name, ENGINES)}; vllm, sglang or tensorrt-llm")
+        raise Wrong(f"engine '{name}' is not modelled{_near(name, ENGINES)}; vllm, sglang or tensorrt-llm")
     if not version.strip():
         return own, None
     match = re.fullmatch(r"v?(\d+)\.(\d+)(?:\..*)?", version.strip())
     if match is None:
-        raise _Wrong(f"'{version.strip()}' is no version; write for example '{own} 0.11'")
+        raise Wrong(f"'{version.strip()}' is no version; write for example '{own} 0.11'")
     return own, (int(match[1]), int(match[2]))
 
 
@@ -130,7 +130,7 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
     def read(text: str) -> str:
         word = text.strip().lower()
         if word not in choices:
-            raise _Wrong(f"'{text}' is none of {', '.join(choices)}{_near(word, choices)}")
+            raise Wrong(f"'{text}' is none of {', '.join(choices)}{_near(word, choices)}")
         return word
 
     return read
@@ -140,12 +140,12 @@ def money(text: str) -> Money:
     """`$50k/month`, `€600000/year`, `$2M`."""
     match = _AMOUNT.fullmatch(text.strip())
     if match is None or not match[1]:
-        raise _Wrong(f"'{text}' is no amount of money; write for example $50k/month or $2M")
+        raise Wrong(f"'{text}' is no amount of money; write for example $50k/month or $2M")
     value = float(match[2].replace(",", "").replace("_", "")) * _SCALES["k" if match[3] == "K" else match[3]]
     per = match[4].strip().lower().lstrip("/ ")
     months = {"": None, "month": 1.0, "mo": 1.0, "year": 1 / 12, "yr": 1 / 12, "day": 730 / 24, "h": 730.0}
     if per not in months:
-        raise _Wrong(f"'{text}': '{per}' is no period; write per month, year, day or h")
+        raise Wrong(f"'{text}': '{per}' is no period; write per month, year, day or h")
     factor = months[per]
     currency = {"$": "USD", "€": "EUR", "£": "GBP"}[match[1]]
     return Money(_positive(value, text) * (factor or 1.0), currency, factor is not None)
@@ -158,11 +158,11 @@ def hour_price(text: str) -> tuple[float, str]:
         try:
             found = parse_kind(raw if raw[0] in "$€£" else f"${raw}", "money per GPU time")
         except UnitError as error:
-            raise _Wrong(str(error)) from None
+            raise Wrong(str(error)) from None
         return _positive(found.value * 3600, text), found.currency
     match = re.fullmatch(r"([$€£]?)\s*([0-9]+(?:\.[0-9]+)?)", raw)
     if match is None:
-        raise _Wrong(f"'{text}' is no price per GPU-hour; write for example $2.40")
+        raise Wrong(f"'{text}' is no price per GPU-hour; write for example $2.40")
     return _positive(float(match[2]), text), {"€": "EUR", "£": "GBP"}.get(match[1], "USD")
 
 
@@ -172,7 +172,7 @@ def prices(text: str) -> Hours:
     for part in text.split(","):
         name, equals, price = part.rpartition("=")
         if equals and not name.strip():
-            raise _Wrong(f"'{part}' names no GPU before =")
+            raise Wrong(f"'{part}' names no GPU before =")
         found[fold(name)] = hour_price(price)
     return Hours(found)
 
@@ -181,7 +181,7 @@ def _quantity(text: str, kind: str) -> float:
     try:
         return parse_kind(text, kind).value
     except UnitError as error:
-        raise _Wrong(str(error)) from None
+        raise Wrong(str(error)) from None
 
 
 def _near(word: str, choices: Any) -> str:
@@ -240,7 +240,7 @@ def read_wants(
             continue
         try:
             values[name] = table[name][0](str(text))
-        except _Wrong as error:
+        except Wrong as error:
             problems.append(Problem(Place(place(name)), "", str(error)))
     problems += _contradictions(given, values, train, place)
     if problems:

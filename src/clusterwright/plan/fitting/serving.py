@@ -179,7 +179,7 @@ class ServingFit:
     @property
     def per_mtok_out(self) -> Band | None:
         """Money per million output tokens, at the declared utilisation."""
-        per_h, load = self.per_h, self._load()
+        per_h, load = self.per_h, self.load_s
         if per_h is None:
             return None
         loaded = self.question.rate is not None or self.question.concurrency is not None
@@ -194,7 +194,8 @@ class ServingFit:
         out, own = self.per_mtok_out, self.question.lengths
         return None if out is None else out.times(own.mean_out / (own.mean_in + own.mean_out))
 
-    def _load(self) -> float:
+    @property
+    def load_s(self) -> float:
         """Requests per second that are served."""
         best = self.chosen
         if self.question.rate is not None:

@@ -16,6 +16,7 @@ from clusterwright.physics.training.calibration import CALIBRATED
 from clusterwright.physics.training.memory import BAND
 from clusterwright.physics.training.recipes import Recipe, Sharding
 from clusterwright.plan.fitting.bands import Band
+from clusterwright.plan.fitting.house import Audience
 from clusterwright.plan.fitting.inverses import limit_of
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import HourPrice, price_of
@@ -137,7 +138,7 @@ class TrainingAnswer:
     fits: tuple[TrainingFit, ...]
     lost: tuple[WhyNot, ...] = ()
     remedies: tuple[str, ...] = ()
-    audience: Literal["internal", "customer"] = "internal"
+    audience: Audience = "internal"
 
     @property
     def first(self) -> TrainingFit:
@@ -156,15 +157,23 @@ class TrainingAnswer:
 
 
 def answer_training(
-    name: str, decoder: Decoder, machines: Sequence[Machine], wants: Wants, catalogue: Catalogue, today: datetime.date
+    name: str,
+    decoder: Decoder,
+    machines: Sequence[Machine],
+    wants: Wants,
+    catalogue: Catalogue,
+    today: datetime.date,
+    audience: Audience = "internal",
 ) -> TrainingAnswer:
     """Search every machine and rank them: those that hold first, then by money, else by GPU-hours."""
-    fits = [fit_training(decoder, m, wants, price_of(m, wants.hours, catalogue, today)) for m in machines]
+    published = audience == "internal"
+    prices = [price_of(m, wants.hours, catalogue, today, published=published) for m in machines]
+    fits = [fit_training(decoder, m, wants, price) for m, price in zip(machines, prices, strict=True)]
     money = all(fit.price is not None for fit in fits if fit.best is not None)
     ranked = tuple(sorted(fits, key=lambda fit: _key(fit, money)))
     first = ranked[0]
-    lost = first.search.losers() if first.search is not None and first.best is not None else ()
-    return TrainingAnswer(name, decoder, wants, ranked, lost, tuple(_remedies(decoder, first, wants)))
+    lost = first.search.losers() if published and first.search is not None and first.best is not None else ()
+    return TrainingAnswer(name, decoder, wants, ranked, lost, tuple(_remedies(decoder, first, wants)), audience)
 
 
 def _key(fit: TrainingFit, money: bool) -> tuple[int, float, str]:

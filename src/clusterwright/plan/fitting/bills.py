@@ -1,0 +1,16 @@
+"""Bill of materials of the best layout of a machine."""
+
+from __future__ import annotations
+
+from clusterwright.plan.fitting.serving import ServingFit
+from clusterwright.plan.fitting.trainings import TrainingFit
+from clusterwright.plan.fitting.wants import Wants
+from clusterwright.plan.materials import Materials, Options, count_materials
+
+
+def bill_of(fit: ServingFit | TrainingFit, wants: Wants) -> Materials | None:
+    """Nodes with spares, switches, cables, racks and power; None where nothing holds or no node is known."""
+    if fit.best is None or fit.machine.shape is None:
+        return None
+    options = Options(pue=wants.pue, spares_target=wants.spares_target)
+    return count_materials(fit.machine.shape, nodes=fit.best.nodes, options=options)
