@@ -36,6 +36,27 @@ _GQA = _ABOUT | {"family": "test", "attention": "gqa", "tied_embeddings": False,
 _70B = {"layers": 80, "hidden": 8192, "heads": 64, "kv_heads": 8, "head_dim": 128, "intermediate": 28672}
 _8B = {"layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "head_dim": 128, "intermediate": 14336}
 _LATENT = {"kv_rank": 512, "q_rank": 1536, "rope_dim": 64, "nope_dim": 128, "value_dim": 128}
+_DEEPSEEK = {
+    "architectures": ["DeepseekV3ForCausalLM"],
+    "torch_dtype": "bfloat16",
+    "hidden_size": 7168,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 128,
+    "q_lora_rank": 1536,
+    "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "n_routed_experts": 16,
+    "num_experts_per_tok": 8,
+    "n_shared_experts": 1,
+    "first_k_dense_replace": 3,
+    "vocab_size": 129280,
+    "max_position_embeddings": 163840,
+}
 _MOE = {"experts": 128, "active": 8, "intermediate": 1536}
 
 CATALOGUE = Catalogue(
@@ -55,6 +76,7 @@ CATALOGUE = Catalogue(
             "llama-8b": _GQA | _8B | {"vocab": 128256},
             "qwen-235b": _GQA
             | {"layers": 94, "hidden": 4096, "heads": 64, "kv_heads": 4, "head_dim": 128, "vocab": 151936, "moe": _MOE},
+            "deepseek-like": _ABOUT | {"family": "deepseek", "config": _DEEPSEEK},
             "deepseek": _ABOUT
             | {"family": "deepseek", "attention": "mla", "layers": 61, "hidden": 7168, "heads": 128, "vocab": 129280}
             | {"intermediate": 18432, "latent": _LATENT, "tied_embeddings": False, "max_context": 163840},

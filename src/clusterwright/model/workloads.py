@@ -32,6 +32,9 @@ class Parallel(Section):
     dp: int = Field(default=1, ge=1, le=65536, description="data parallel width")
     ep: int = Field(default=1, ge=1, le=65536, description="expert parallel width")
     cp: int = Field(default=1, ge=1, le=4096, description="context parallel width")
+    vp: int = Field(
+        default=1, ge=1, le=4096, description="virtual stages per pipeline rank (interleaved schedule, training)"
+    )
 
     @property
     def gpus(self) -> int:
@@ -65,6 +68,12 @@ class Serve(Section):
     )
     memory_share: PositiveShare | None = Field(default=None, description="of GPU memory the engine may use")
     max_model_len: Tokens | None = Field(default=None, description="longest prompt and output together")
+    max_num_seqs: Count | None = Field(
+        default=None, description="sequences in one step of the engine; its default if absent"
+    )
+    max_num_batched_tokens: Count | None = Field(
+        default=None, description="tokens in one step of the engine; its default if absent"
+    )
 
 
 class Checkpoint(Section):
@@ -98,6 +107,12 @@ class Train(Section):
     )
     recompute: Literal["none", "selective", "full"] = Field(
         default="selective", description="activations computed again in the backward pass"
+    )
+    offload: Literal["none", "optimizer", "parameters"] = Field(
+        default="none", description="states that the host's memory holds instead of the GPU's"
+    )
+    adapter_rank: Count | None = Field(
+        default=None, description="rank of the adapters of lora and qlora; 16 is assumed if absent"
     )
     tokens: Tokens | None = Field(default=None, description="target work")
     deadline: Duration | None = Field(default=None, description="until the target work is done")

@@ -18,8 +18,8 @@ from clusterwright.plan.results import Plan
 #: Published constants by the start of their name, first match counts; what is in none is a datasheet's.
 _CONSTANTS: Final[tuple[tuple[str, AgeKind], ...]] = (
     ("published.node_failures", "failure rate"),
-    ("published.mfu.", "calibration"),
-    ("published.matmul_share.", "calibration"),
+    ("published.training.reserve.", "datasheet"),
+    ("published.training.", "calibration"),
     ("published.all_reduce.", "calibration"),
     ("published.all_gather.", "calibration"),
     ("published.reduce_scatter.", "calibration"),

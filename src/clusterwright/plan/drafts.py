@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Serve, Train, Workload
+from clusterwright.plan.engines import engine_unknown
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.layouts import (
     Candidate,
@@ -19,7 +20,7 @@ from clusterwright.plan.models import PlannedModel, find_model
 from clusterwright.plan.placing import Request, nodes_per_replica
 from clusterwright.plan.results import Layout, MemoryPlan, PlacementChoice, Unplanned
 from clusterwright.plan.services import Load, read_load, replica_rate, replicas_for_failures, why_unreachable
-from clusterwright.plan.serving_memory import engine_unknown, lengths, plan_serving_memory
+from clusterwright.plan.serving_memory import lengths, plan_serving_memory
 from clusterwright.plan.sites import Site
 from clusterwright.plan.training_memory import plan_training_memory
 
@@ -128,7 +129,7 @@ def _draft_service(
     if layout is None:
         memory = _nothing_fits(sheet, name, candidates, site)
         return Draft(name, workload, site, model, None, memory, choices, lengths=both)
-    against = why_impossible(layout, site, model.entry)
+    against = why_impossible(layout, site, model.decoder)
     if against:
         sheet.misfit(f"{prefix}.placement", f"{path}.parallel", against)
     planned = plan_serving_memory(sheet, f"{prefix}.memory", path, serve, model, site, layout)
@@ -177,7 +178,7 @@ def _serving_candidate(
     sheet: Sheet, name: str, workload: Workload, serve: Serve, model: PlannedModel, site: Site, layout: Layout
 ) -> Candidate:
     prefix = f"workloads.{name}.choices.{str(layout).replace(' ', '-')}"
-    against = why_impossible(layout, site, model.entry)
+    against = why_impossible(layout, site, model.decoder)
     if against:
         return Candidate(layout, Unplanned(prefix, against), None, against)
     memory = plan_serving_memory(sheet, f"{prefix}.memory", f"workloads.{name}.serve", serve, model, site, layout)
@@ -298,7 +299,7 @@ def _draft_training(
     if isinstance(model, Unplanned):
         memory = Unplanned(f"{prefix}.memory", model.reason, model.missing)
         return Draft(name, workload, site, model, layout, memory, request=request, wanted=1)
-    against = why_impossible(layout, site, model.entry)
+    against = why_impossible(layout, site, model.decoder)
     if against:
         sheet.misfit(f"{prefix}.placement", f"{path}.parallel", against)
     tried = dict.fromkeys(_training_layouts(train, site, layout)) | {layout: None}
@@ -319,6 +320,6 @@ def _training_candidate(
     sheet: Sheet, name: str, train: Train, model: PlannedModel, site: Site, layout: Layout
 ) -> Candidate:
     prefix = f"workloads.{name}.choices.{str(layout).replace(' ', '-')}.memory"
-    against = why_impossible(layout, site, model.entry)
+    against = why_impossible(layout, site, model.decoder)
     memory = plan_training_memory(sheet, prefix, f"workloads.{name}.train", train, model, site, layout)
     return Candidate(layout, memory, None, against)

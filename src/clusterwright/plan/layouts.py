@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clusterwright.lib.figures import Figure
-from clusterwright.model.language_models import LanguageModel
+from clusterwright.model.decoders import Attention, CompressedAttention, Decoder, Experts, LatentAttention
 from clusterwright.model.workloads import Parallel
 from clusterwright.plan.results import Layout, Level, MemoryPlan, PlacementChoice, Unplanned
 from clusterwright.plan.sites import Site
@@ -34,7 +34,7 @@ class Candidate:
 
 def declared_layout(parallel: Parallel) -> Layout:
     """The layout that the file states."""
-    return Layout(parallel.tp, parallel.pp, parallel.dp, parallel.cp, parallel.ep, declared=True)
+    return Layout(parallel.tp, parallel.pp, parallel.dp, parallel.cp, parallel.ep, declared=True, vp=parallel.vp)
 
 
 def level_of(layout: Layout, site: Site) -> Level:
@@ -54,14 +54,17 @@ def serving_layouts(site: Site) -> list[Layout]:
     return layouts
 
 
-def why_impossible(layout: Layout, site: Site, model: LanguageModel) -> str:
+def why_impossible(layout: Layout, site: Site, model: Decoder) -> str:
     """Reason that holds whatever the memory, or ""."""
     if layout.tp > site.domain_gpus:
         return (
             f"tensor parallelism over {layout.tp} GPUs leaves the domain of {site.domain_gpus} joined by NVLink or xGMI"
         )
-    if model.heads % layout.tp:
-        return f"{model.heads} attention heads do not divide among {layout.tp} tensor ranks"
+    heads = next((h for h in _heads(model) if h % layout.tp), None)
+    if heads is not None:
+        return f"{heads} attention heads do not divide among {layout.tp} tensor ranks"
+    if layout.pp > len(model.layers):
+        return f"{len(model.layers)} layers do not fill {layout.pp} pipeline stages"
     against = _experts_against(layout, model)
     if against:
         return against
@@ -72,15 +75,23 @@ def why_impossible(layout: Layout, site: Site, model: LanguageModel) -> str:
     return ""
 
 
-def _experts_against(layout: Layout, model: LanguageModel) -> str:
+def _heads(model: Decoder) -> list[int]:
+    """Query heads of every kind of attention layer."""
+    kinds = (Attention, LatentAttention, CompressedAttention)
+    return [layer.mixer.heads for layer, _ in model.groups if isinstance(layer.mixer, kinds)]
+
+
+def _experts_against(layout: Layout, model: Decoder) -> str:
     """Why the expert ranks are impossible, or ""."""
     ranks = layout.tp * layout.dp * layout.cp
     if layout.ep == 1:
         return ""
-    if model.moe is None:
+    feeds = [layer.feed for layer, _ in model.groups if isinstance(layer.feed, Experts)]
+    if not feeds:
         return f"the layout has {layout.ep} expert ranks, {model.name} has no experts"
-    if model.moe.experts % layout.ep:
-        return f"{model.moe.experts} experts do not divide among {layout.ep} expert ranks"
+    uneven = next((f.experts for f in feeds if f.experts % layout.ep), None)
+    if uneven is not None:
+        return f"{uneven} experts do not divide among {layout.ep} expert ranks"
     if ranks % layout.ep:
         return f"{layout.ep} expert ranks do not divide the {ranks} ranks of a stage"
     return ""
@@ -169,12 +180,10 @@ def _against(candidate: Candidate) -> str:
     if isinstance(candidate.memory, Unplanned):
         return candidate.memory.reason
     memory = candidate.memory
+    if not memory.fits and memory.total.value > memory.usable.value:
+        return f"needs {memory.total} per GPU, {memory.usable} are usable"
     if not memory.fits:
-        pool = memory.kv_pool
-        if pool is not None and pool.value > 0:
-            return f"leaves {pool} for the cache, less than one sequence of the longest length"
-        need = memory.total
-        return f"needs {need} per GPU, {memory.usable} are usable"
+        return "; ".join(memory.why)
     if candidate.carries is False:
         return "fits, but no rate meets the latency targets"
     return ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from clusterwright.lib.figures import Figure
+from clusterwright.physics.engines.results import Change
 from clusterwright.physics.sensitivities import Swing
 from clusterwright.plan.sensitivities import swings_of
 
@@ -57,6 +58,7 @@ class Layout:
     cp: int = 1
     ep: int = 1
     declared: bool = False
+    vp: int = 1
 
     @property
     def gpus(self) -> int:
@@ -64,7 +66,7 @@ class Layout:
         return self.tp * self.pp * self.dp * self.cp
 
     def __str__(self) -> str:
-        widths = {"TP": self.tp, "PP": self.pp, "DP": self.dp, "CP": self.cp, "EP": self.ep}
+        widths = {"TP": self.tp, "PP": self.pp, "DP": self.dp, "CP": self.cp, "EP": self.ep, "VP": self.vp}
         return " ".join(f"{name}{width}" for name, width in widths.items() if width > 1) or "TP1"
 
 
@@ -79,10 +81,15 @@ class MemoryPlan:
         usable: what the parts may fill, GiB (for vLLM: share × reported total).
         reported: total memory as a program sees it, GiB.
         fits: total ≤ usable and one sequence of the longest allowed length fits.
+        why: why it does not fit, in the engine's terms; empty where it does, and for training.
         kv_bytes_per_token: per GPU; None for training.
         kv_pool: KV cache that is left after everything else, GiB; None for training.
         kv_tokens: tokens that the pool of one replica holds; None for training.
         max_concurrency: sequences of mean length that one replica holds; None for training.
+        max_context: longest sequence that one replica can serve, tokens; None for training.
+        sequences: that the engine runs at a time on one attention group; None for training.
+        changes: what would make it fit, best first; empty where it fits.
+        flags: command line of the engine that realises the plan; extra_config the file beside it.
     """
 
     method: str
@@ -96,6 +103,12 @@ class MemoryPlan:
     kv_tokens: Figure | None = None
     max_concurrency: Figure | None = None
     notes: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    max_context: Figure | None = None
+    sequences: Figure | None = None
+    changes: tuple[Change, ...] = ()
+    flags: tuple[str, ...] = ()
+    extra_config: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +240,10 @@ class TrainingPlan:
         deadline: declared, h.
         network_time: s that the network needs at least for the bytes of a step; None inside one node, and where the
             step time is declared or measured.
-        upper_limit: the network is slower than those that the speed's source was measured on, or unknown.
+        upper_limit: the job leaves its node, and no network is known.
+        exchange_time: s of a step that exchanges among GPUs take beside computation; None without, and where the step
+            time is declared or measured.
+        slow_network: the network is slower than those that the constants of the speed were fitted on.
     """
 
     tokens_per_s: Figure | Unplanned
@@ -241,6 +257,8 @@ class TrainingPlan:
     losses: tuple[LossPlan, ...] = ()
     network_time: Figure | None = None
     upper_limit: bool = False
+    slow_network: bool = False
+    exchange_time: Figure | None = None
 
 
 #: Each kind of link of a payload's way in words.

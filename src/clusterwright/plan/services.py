@@ -21,10 +21,10 @@ from clusterwright.physics.latencies import (
 )
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.models import PlannedModel, weight_format
+from clusterwright.plan.models import PlannedModel, served_in
 from clusterwright.plan.replica_speeds import Replica, ReplicaShape, quantile_of, target_of
 from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
-from clusterwright.plan.serving_memory import lengths, max_sequences
+from clusterwright.plan.serving_memory import lengths
 from clusterwright.plan.sites import Site
 
 #: Weight format → formats in which its matrix products may run, best first.
@@ -96,6 +96,8 @@ def read_load(
     subject, gpu = f"{prefix}.replica_rate", site.gpu
     if gpu is None:
         return Unplanned(subject, "the GPU is unknown")
+    if not model.is_plain:
+        return sheet.miss(subject, f"the speed of {model.entry.attention} attention is not modelled")
     if layout.pp > 1 or layout.cp > 1:
         return sheet.miss(subject, "the speed of pipelined or context-parallel inference is not modelled")
     if memory.kv_tokens is None or memory.kv_bytes_per_token is None or not memory.fits:
@@ -114,7 +116,7 @@ def read_load(
         "requests",
         "smaller of the cache's sequences of mean length and the engine's limit per attention copy",
         lambda c, s: min(c, s * layout.dp),
-        *_limits(sheet, site, memory),
+        *_limits(memory),
     )
     inputs = (
         *_read_weights(sheet, prefix, path, serve, model, layout),
@@ -135,17 +137,17 @@ def read_load(
     return Load(_builder(model, layout), inputs, rate, mean_out, first, step)
 
 
-def _limits(sheet: Sheet, site: Site, memory: MemoryPlan) -> tuple[Figure, Figure]:
-    if memory.max_concurrency is None:
+def _limits(memory: MemoryPlan) -> tuple[Figure, Figure]:
+    if memory.max_concurrency is None or memory.sequences is None:
         raise ValueError("an inference replica has a cache")
-    return memory.max_concurrency, max_sequences(sheet, site, memory.reported)
+    return memory.max_concurrency, memory.sequences
 
 
 def _read_weights(
     sheet: Sheet, prefix: str, path: str, serve: Serve, model: PlannedModel, layout: Layout
 ) -> tuple[Figure, Figure]:
     """GB that a GPU reads per step: everything but the input table and experts; all experts it holds."""
-    form = weight_format(sheet, f"{path}.precision", serve.precision)
+    form = served_in(sheet, f"{path}.precision", model, serve.precision).each
     tied = model.entry.tied_embeddings
     dense = sheet.derive(
         f"{prefix}.read_dense",
@@ -155,7 +157,7 @@ def _read_weights(
         model.dense,
         model.replicated,
         model.vocabulary,
-        form.dense,
+        form["dense"],
     )
     spread = max(layout.tp, layout.ep, layout.gpus if layout.dp > 1 else 1)
     experts = sheet.derive(
@@ -164,7 +166,7 @@ def _read_weights(
         f"routed experts ÷ {spread}, if all were used",
         lambda e, b: e / spread * b / 1e9,
         model.experts,
-        form.experts,
+        form["experts"],
     )
     return dense, experts
 

@@ -1,72 +1,41 @@
-"""Memory of an inference replica per GPU, by the rules of its engine. This form knows vLLM's."""
+"""Memory of an inference replica per GPU, by the rules of its engine (physics/engines)."""
 
 from __future__ import annotations
 
-import math
-import re
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
 
-from clusterwright.lib.figures import Figure
+from clusterwright.lib.figures import Figure, Origin
+from clusterwright.model.decoders import Decoder
 from clusterwright.model.workloads import Serve
-from clusterwright.physics.caches import BLOCK_TOKENS
-from clusterwright.physics.serving_memory import (
-    DEFAULT_SHARE,
-    GRAPHS_GIB,
-    GRAPHS_INSIDE_SINCE,
-    NON_TORCH_GIB,
-    NON_TORCH_ROCM_GIB,
-    SPARE_GIB,
-    vllm_activation_gib,
-    vllm_budget_gib,
-    vllm_default_batched_tokens,
-    vllm_default_sequences,
-    vllm_forward_gib,
-    vllm_kv_pool_gib,
-    vllm_sampler_gib,
-)
+from clusterwright.physics.caches_by_layer import KV_BITS, bytes_per_token
+from clusterwright.physics.engines import sglang, tensorrt_llm, vllm
+from clusterwright.physics.engines.advice import Case
+from clusterwright.physics.engines.results import Gpu as EngineGpu
+from clusterwright.physics.engines.settings import Settings, cache_format
+from clusterwright.physics.layouts import Layout as EngineLayout
+from clusterwright.plan.budgets.common import Asked, Budget
+from clusterwright.plan.budgets.sglang import sglang_budget
+from clusterwright.plan.budgets.tensorrt_llm import tensorrt_llm_budget
+from clusterwright.plan.budgets.vllm import vllm_budget
 from clusterwright.plan.choosing import Kind
+from clusterwright.plan.engines import Engine, engine_layout, engine_unknown, read_engine
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.models import PlannedModel, cache_bytes, gpu_weights, weight_format
+from clusterwright.plan.models import PlannedModel, served_in
 from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
 from clusterwright.plan.sites import Site, reported_memory
 
-#: Median GiB of CUDA graphs in the 16 public vLLM logs that print them (0.13 to 8.6).
-_GRAPHS_GIB = 0.44
-#: Engines whose memory rules are known.
-_ENGINES = ("vllm",)
-#: Engines that exist and whose rules this version lacks.
-_OTHERS = ("sglang", "tensorrt-llm", "tgi", "lmdeploy", "llama.cpp", "ollama", "nim", "dynamo")
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """Inference engine: lower-case name, (major, minor) or None when the file states no version."""
-
-    name: str
-    version: tuple[int, int] | None
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.version[0]}.{self.version[1]}" if self.version else self.name
-
-
-def read_engine(text: str) -> Engine:
-    """`vllm 0.11.2` → vllm, (0, 11)."""
-    name, _, rest = text.strip().partition(" ")
-    found = re.search(r"(\d+)\.(\d+)", rest)
-    return Engine(name.lower(), (int(found[1]), int(found[2])) if found else None)
-
-
-def engine_unknown(sheet: Sheet, prefix: str, path: str, serve: Serve) -> Unplanned | None:
-    """Why memory and speed under the declared engine cannot be planned, None where they can."""
-    engine = read_engine(serve.engine)
-    if engine.name in _ENGINES:
-        return None
-    if engine.name in _OTHERS:
-        return sheet.miss(prefix, f"memory and speed of {engine.name} are not modelled; those of {_ENGINES[0]} are")
-    near = get_close_matches(engine.name, (*_ENGINES, *_OTHERS), n=1, cutoff=0.6)
-    meant = f"did you mean {near[0]}?" if near else f"it models {_ENGINES[0]} and has heard of {', '.join(_OTHERS)}"
-    return sheet.miss(prefix, f"{path}.engine: this version knows no engine '{engine.name}'; {meant}")
+_BUDGETS: Final[dict[str, Callable[[Asked], Budget]]] = {
+    "vllm": vllm_budget,
+    "sglang": sglang_budget,
+    "tensorrt-llm": tensorrt_llm_budget,
+}
+_SETTINGS: Final[dict[str, Settings]] = {
+    "vllm": vllm.VllmSettings(),
+    "sglang": sglang.SglangSettings(),
+    "tensorrt-llm": tensorrt_llm.TrtllmSettings(),
+}
 
 
 def plan_serving_memory(
@@ -81,75 +50,176 @@ def plan_serving_memory(
     unknown = engine_unknown(sheet, prefix, path, serve)
     if unknown is not None:
         return unknown
-    engine = read_engine(serve.engine)
     reported = reported_memory(sheet, site)
     if reported is None or site.gpu is None:
         return Unplanned(prefix, f"memory of the GPUs of pool {site.name} is unknown", (f"{site.path}.shape",))
-    return _vllm(sheet, prefix, path, serve, model, site, layout, engine, reported)
+    if serve.kv_precision is not None and serve.kv_precision not in KV_BITS:
+        return sheet.miss(
+            prefix, f"no engine is known to keep its cache in {serve.kv_precision}", f"{path}.kv_precision"
+        )
+    engine, served = read_engine(serve.engine), served_in(sheet, f"{path}.precision", model, serve.precision)
+    if layout.pp > len(served.decoder.layers):
+        return Unplanned(prefix, f"{len(served.decoder.layers)} layers do not fill {layout.pp} pipeline stages")
+    gpu = EngineGpu(site.gpu.name, reported.value, site.gpu.vendor)
+    case = Case(served.decoder, engine_layout(engine.name, layout), gpu, _settings(engine, serve, model.entry.name))
+    advise = ".choices." not in prefix
+    budget = _BUDGETS[engine.name](Asked(sheet, prefix, path, serve, model, served, case, reported, advise))
+    return _planned(sheet, prefix, path, serve, model, engine, case, budget, reported, advise)
 
 
-def _vllm(
+def _settings(engine: Engine, serve: Serve, model: str) -> Settings:
+    return replace(
+        _SETTINGS[engine.name],
+        version=engine.planned,
+        memory_share=serve.memory_share.value if serve.memory_share else None,
+        max_model_len=int(serve.max_model_len.value) if serve.max_model_len else None,
+        kv_format=serve.kv_precision or "auto",
+        max_num_seqs=serve.max_num_seqs,
+        max_num_batched_tokens=serve.max_num_batched_tokens,
+        model=model,
+    )
+
+
+def _planned(
     sheet: Sheet,
     prefix: str,
     path: str,
     serve: Serve,
     model: PlannedModel,
-    site: Site,
-    layout: Layout,
     engine: Engine,
+    case: Case,
+    budget: Budget,
     reported: Figure,
+    advise: bool,
 ) -> MemoryPlan:
-    share = sheet.maybe(f"{path}.memory_share", serve.memory_share.value if serve.memory_share else None, "share")
-    share = share or sheet.assumed(
-        "vllm.memory_share", DEFAULT_SHARE, "share", "vLLM's default up to 0.20; state memory_share for later releases"
-    )
-    usable = sheet.derive(f"{prefix}.usable", "GiB", "share × reported memory (vLLM)", vllm_budget_gib, reported, share)
-    weights = gpu_weights(
-        sheet, f"{prefix}.weights", model, weight_format(sheet, f"{path}.precision", serve.precision), layout
-    )
-    activations = _activations(sheet, prefix, model, site, layout, reported)
-    non_torch = _non_torch(sheet, site, layout)
-    graphs, counted = _graphs(sheet, engine)
-    pool = sheet.derive(
-        f"{prefix}.kv_pool",
-        "GiB",
-        "usable − weights − activations − outside PyTorch" + (" − CUDA graphs (vLLM)" if counted else " (vLLM)"),
-        lambda u, w, a, n, g=0.0: vllm_kv_pool_gib(u, w, a, n, g),
-        *(usable, weights, activations, non_torch, *((graphs,) if counted else ())),
-    )
-    pool = sheet.picked(Kind.SIZE, f"{prefix}.kv_pool", pool)
-    per_token = cache_bytes(sheet, prefix, path, serve, model, layout)
+    pool = sheet.picked(Kind.SIZE, f"{prefix}.kv_pool", budget.pool)
+    per_token = _per_token(sheet, prefix, path, serve, model, engine, case, budget.memory.kv_bytes_per_token)
+    each = per_token.value or 1.0
+
+    def room(gib: float, kib: float) -> float:
+        return gib * each / kib if kib else gib
+
     tokens = sheet.derive(
         f"{prefix}.kv_tokens",
         "tokens",
-        f"whole blocks of {BLOCK_TOKENS} tokens in the pool, × DP{layout.dp}",
-        lambda p, t: max(0, math.floor(p * 2**20 / t / BLOCK_TOKENS) * BLOCK_TOKENS) * layout.dp,
+        f"whole blocks of the pool as {budget.memory.engine} counts them, all groups of a replica together",
+        lambda p, k: budget.tokens(room(p, k)),
         pool,
         per_token,
     )
-    longest = _longest(sheet, path, serve, model)
     mean_in, mean_out = lengths(sheet, path, serve)
     concurrency = sheet.derive(
         f"{prefix}.max_concurrency",
         "sequences",
-        "tokens of the pool ÷ (mean input + mean output)",
-        lambda t, i, o: t / (i + o),
-        tokens,
+        "sequences of mean input + mean output that the pool holds, each in whole blocks of every kind of layer",
+        lambda p, k, i, o: budget.requests(room(p, k), i + o),
+        pool,
+        per_token,
         mean_in,
         mean_out,
     )
-    cache = sheet.derive(f"{prefix}.cache", "GiB", "the whole pool; vLLM takes it at start", lambda p: max(0, p), pool)
-    parts = [("weights", weights), ("activations", activations), ("outside PyTorch", non_torch)]
-    parts += [("CUDA graphs", graphs)] if counted else []
-    parts.append(("KV cache", cache))
-    total = sheet.derive(f"{prefix}.total", "GiB", "sum of the parts", lambda *p: sum(p), *(f for _, f in parts))
-    fits = pool.value > 0 and tokens.value / layout.dp >= longest.value
-    _check(sheet, prefix, path, usable, pool, tokens, longest, layout)
-    if not counted:
-        _check_outside(sheet, prefix, path, reported, usable, graphs)
-    return MemoryPlan(
-        str(engine), tuple(parts), total, usable, reported, fits, per_token, pool, tokens, concurrency, _notes(model)
+    context = sheet.derive(
+        f"{prefix}.max_context",
+        "tokens",
+        "longest sequence that one replica's pool holds, up to the model's own limit",
+        lambda p, k: budget.longest(room(p, k)),
+        pool,
+        per_token,
     )
+    cache = sheet.derive(
+        f"{prefix}.cache", "GiB", "the whole pool; the engine takes it at start", lambda p: max(0.0, p), pool
+    )
+    parts = (*budget.before, ("KV cache", cache), *budget.after)
+    total = sheet.derive(f"{prefix}.total", "GiB", "sum of the parts", lambda *p: sum(p), *(f for _, f in parts))
+    longest = _longest(sheet, path, serve, model)
+    # Heads that do not divide are said of the placement, once.
+    why = tuple(reason for reason in budget.memory.why if "heads do not divide" not in reason)
+    if pool.own_origin is Origin.MEASURED:
+        short = f"one sequence of {longest} is longer than the {context} that the measured pool holds"
+        why = () if context.value >= longest.value else (short,)
+    for reason in why if advise else ():
+        sheet.misfit(prefix, _to_change(path, reason), f"{reason}; the engine would not start")
+    return MemoryPlan(
+        str(engine),
+        parts,
+        total,
+        budget.usable,
+        reported,
+        not why,
+        per_token,
+        pool,
+        tokens,
+        concurrency,
+        budget.memory.notes,
+        why,
+        context,
+        budget.sequences,
+        budget.memory.advice,
+        budget.memory.flags,
+        budget.memory.extra_config,
+    )
+
+
+def _to_change(path: str, reason: str) -> str:
+    """The field of the file whose change would help most."""
+    if "graphs" in reason or "free when it starts" in reason:
+        return f"{path}.memory_share"
+    return f"{path}.max_model_len" if "one sequence" in reason else f"{path}.parallel"
+
+
+def _per_token(
+    sheet: Sheet,
+    prefix: str,
+    path: str,
+    serve: Serve,
+    model: PlannedModel,
+    engine: Engine,
+    case: Case,
+    each: float,
+) -> Figure:
+    """KiB of KV cache that one more token of a long sequence takes on one GPU."""
+    form = cache_format(case.decoder, case.settings.kv_format, "fp8_ds_mla" if engine.name == "vllm" else "bf16")
+    size = KV_BITS[form] / 8
+    if serve.kv_precision is None:
+        element = sheet.assumed(
+            "kv_bytes" if size == 2 else f"kv_bytes.{form}",
+            size,
+            "B",
+            f"kv_precision is not stated; engines keep the cache of this model in {_words(form)}",
+        )
+    else:
+        element = sheet.declared(f"{path}.kv_precision", size, "B")
+    whole = _elements(case.decoder, form, each)
+    if not whole or not each:
+        return sheet.derive(
+            f"{prefix}.kv_per_token", "KiB", "no layer keeps entries for every token", lambda _: 0.0, element
+        )
+    entries = sheet.published(
+        model.entry,
+        f"cached_elements{'' if size == 2 else '.' + form}",
+        whole / size,
+        "elements",
+        "per token over all layers that keep one for each",
+    )
+    share = each / whole
+    return sheet.derive(
+        f"{prefix}.kv_per_token",
+        "KiB",
+        f"elements that all layers keep per token × bytes × {share:.4g}, the part of the fullest GPU of {case.layout}",
+        lambda n, b: n * b * share / 1024,
+        entries,
+        element,
+    )
+
+
+def _elements(decoder: Decoder, form: str, each: float) -> float:
+    """B per token over all layers on one GPU; windowed layers too where only they keep entries."""
+    one = bytes_per_token(decoder, EngineLayout(), form)
+    return one or (bytes_per_token(decoder, EngineLayout(), form, windows=True) if each else 0.0)
+
+
+def _words(form: str) -> str:
+    return {"bf16": "16 bit", "fp8_ds_mla": "fp8 with scales and 16-bit rotary part"}.get(form, form)
 
 
 def lengths(sheet: Sheet, path: str, serve: Serve) -> tuple[Figure, Figure]:
@@ -164,117 +234,3 @@ def _longest(sheet: Sheet, path: str, serve: Serve, model: PlannedModel) -> Figu
     if serve.max_model_len is not None:
         return sheet.declared(f"{path}.max_model_len", serve.max_model_len, "tokens")
     return sheet.published(model.entry, "max_context", model.entry.max_context, "tokens")
-
-
-def is_a100(site: Site) -> bool:
-    """Whether vLLM treats the GPU as an A100 when it picks defaults."""
-    return site.gpu is not None and site.gpu.name.startswith("a100")
-
-
-def max_sequences(sheet: Sheet, site: Site, reported: Figure) -> Figure:
-    """vLLM's default number of sequences in one step on this GPU."""
-    count = vllm_default_sequences(reported.value, is_a100(site))
-    return sheet.assumed(
-        f"vllm.max_num_seqs.{site.name}", count, "sequences", "vLLM's default for this GPU; the file cannot state it"
-    )
-
-
-def _activations(
-    sheet: Sheet, prefix: str, model: PlannedModel, site: Site, layout: Layout, reported: Figure
-) -> Figure:
-    sequences = max_sequences(sheet, site, reported)
-    batched = sheet.assumed(
-        f"vllm.max_num_batched_tokens.{site.name}",
-        vllm_default_batched_tokens(reported.value, is_a100(site)),
-        "tokens",
-        "vLLM's default for this GPU; the file cannot state it",
-    )
-    vocabulary = sheet.published(model.entry, "vocab", model.entry.vocab, "tokens")
-    hidden = sheet.published(model.entry, "hidden", model.entry.hidden, "")
-    moe = model.entry.moe
-    width = model.entry.intermediate or (moe.intermediate * moe.active + moe.shared_intermediate if moe else 0)
-    middle = sheet.published(
-        model.entry, "intermediate", width, "", "of all experts that one token uses" if moe else ""
-    )
-    return sheet.derive(
-        f"{prefix}.activations",
-        "GiB",
-        "larger of sampler warm-up (9.7 fp32 logits) and one forward pass of the batched tokens (vLLM profiling run)",
-        lambda s, v, b, h, m: vllm_activation_gib(vllm_sampler_gib(s, v), vllm_forward_gib(b, h, m, layout.tp)),
-        sequences,
-        vocabulary,
-        batched,
-        hidden,
-        middle,
-    )
-
-
-def _non_torch(sheet: Sheet, site: Site, layout: Layout) -> Figure:
-    if site.gpu is not None and site.gpu.vendor == "amd":
-        high = NON_TORCH_ROCM_GIB[1]
-        return sheet.assumed(
-            "vllm.non_torch.rocm", high, "GiB", "highest of public start-up logs on ROCm (0.25 to 0.60)"
-        )
-    width = max(w for w in NON_TORCH_GIB if w <= layout.tp)
-    low, high = NON_TORCH_GIB[width]
-    reason = f"highest of public vLLM logs at TP{width} ({low:g} to {high:g})"
-    if width != layout.tp:
-        reason += f"; no current log at TP{layout.tp}"
-    return sheet.assumed(f"vllm.non_torch.tp{layout.tp}", high, "GiB", reason)
-
-
-def _graphs(sheet: Sheet, engine: Engine) -> tuple[Figure, bool]:
-    """CUDA graphs, and whether the engine counts them inside its budget; without a version they are counted."""
-    low, high = GRAPHS_GIB
-    graphs = sheet.assumed(
-        "vllm.graphs", _GRAPHS_GIB, "GiB", f"median of 16 public vLLM start-up logs ({low:g} to {high:g})"
-    )
-    return graphs, engine.version is None or engine.version >= GRAPHS_INSIDE_SINCE
-
-
-def _check(
-    sheet: Sheet,
-    prefix: str,
-    path: str,
-    usable: Figure,
-    pool: Figure,
-    tokens: Figure,
-    longest: Figure,
-    layout: Layout,
-) -> None:
-    if ".choices." in prefix:
-        return
-    if pool.value <= 0:
-        sheet.misfit(
-            prefix,
-            f"{path}.parallel",
-            f"weights, activations and runtime exceed the {usable} that the engine may use by {-pool.value:.4g} GiB "
-            "per GPU; the engine would not start",
-        )
-    elif tokens.value / layout.dp < longest.value:
-        sheet.misfit(
-            prefix,
-            f"{path}.max_model_len",
-            f"the cache of {tokens.value / layout.dp:,.0f} tokens holds no sequence of the longest length {longest}; "
-            "the engine would not start",
-        )
-
-
-def _check_outside(sheet: Sheet, prefix: str, path: str, reported: Figure, usable: Figure, outside: Figure) -> None:
-    left = reported.value - usable.value
-    if left < outside.value + SPARE_GIB and ".choices." not in prefix:
-        sheet.misfit(
-            prefix,
-            f"{path}.memory_share",
-            f"{left:.2g} GiB stay outside the engine's share, its CUDA graphs need about "
-            f"{outside.value + SPARE_GIB:.2g} GiB there",
-        )
-
-
-def _notes(model: PlannedModel) -> tuple[str, ...]:
-    if model.entry.window is None:
-        return ()
-    return (
-        f"{model.entry.window.layers} of {model.entry.layers} layers attend to a window; the cache is planned as if "
-        "all attended to everything, which is an upper bound",
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from clusterwright.lib.figures import Figure
+from clusterwright.model.decoders import BITS, Attention, LatentAttention
 from clusterwright.model.workloads import Train
 from clusterwright.physics.training_traffic import (
     ELEMENT_BYTES,
@@ -13,14 +14,13 @@ from clusterwright.physics.training_traffic import (
     pipeline_bytes,
     weights_bytes,
 )
-from clusterwright.physics.weights import BYTES
 from clusterwright.plan.collectives import fabric_rate, nic_rate
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.results import Layout, Unplanned
 from clusterwright.plan.sites import Site, networks_with
 
-#: GB/s per GPU between nodes of the systems that the published utilisations were measured on: one 400 Gb/s NIC each.
+#: GB/s per GPU between nodes of the systems that the constants of step time were fitted on: one 400 Gb/s NIC each.
 VALIDATED_GBYTES_S: Final = 50.0
 
 
@@ -38,20 +38,22 @@ def step_traffic(
     model: PlannedModel,
     site: Site,
     layout: Layout,
-) -> tuple[Figure | None, bool]:
-    """(s that the network needs at least for a step, whether the speed leaves what its source was measured on).
+) -> tuple[Figure | None, Figure | None, bool]:
+    """What the network between nodes means for a step.
 
-    None for a job inside one domain, and where no network is known; the latter is a limit of the plan.
+    Returns:
+        s that the network needs at least for a step; GB/s per GPU; whether the speed leaves what its constants were
+        fitted on. None for a job inside one domain, and where no network is known; the latter is a limit of the plan.
     """
     domain = max(site.gpus_per_node, site.domain_gpus)
     ranks = Ranks(layout.tp, layout.pp, layout.dp, layout.cp, domain)
     if not ranks.leaves:
-        return None, False
+        return None, None, False
     subject = speed_of(workload)
     rate = nic_rate(sheet, site)
     if isinstance(rate, Unplanned):
         sheet.limit(f"{subject} is an upper limit, not an estimate: no network is declared that its nodes compute over")
-        return None, True
+        return None, None, True
     through, _ = fabric_rate(sheet, site, rate)
     reduces = any(n.in_network_reduction for n in networks_with(sheet, "compute", site.name).values())
     moved = _volume(sheet, prefix, path, train, model, layout, ranks, reduces)
@@ -66,17 +68,17 @@ def step_traffic(
     slow = through.value < VALIDATED_GBYTES_S * 0.99
     if slow:
         sheet.limit(
-            f"{subject} is an upper limit, not an estimate: published utilisations are of systems with "
-            f"{VALIDATED_GBYTES_S * 8:g} Gb/s between nodes per GPU, here it is {through.value * 8:.4g} Gb/s, and the "
-            "network is counted as if computation hid it perfectly; measure a step and state step_time"
+            f"{subject} has no band: its constants were fitted on systems with {VALIDATED_GBYTES_S * 8:g} Gb/s between "
+            f"nodes per GPU, here it is {through.value * 8:.4g} Gb/s; measure a step and state step_time"
         )
-    else:
-        sheet.limit(
-            f"{subject} counts the network as a lower bound on the step, hidden behind computation; latency, "
-            "congestion" + (", all-to-all of experts" if layout.ep > 1 else "") + " and unhidden parts are only in the "
-            "published utilisation"
-        )
-    return time, slow
+    return time, through, slow
+
+
+def _keys(mixer: object) -> int:
+    """Elements of keys and values per token and layer."""
+    if isinstance(mixer, Attention):
+        return mixer.kv_heads * (mixer.key_dim + mixer.value_dim)
+    return mixer.kv_rank + mixer.rope_dim if isinstance(mixer, LatentAttention) else 0
 
 
 def _volume(
@@ -91,8 +93,8 @@ def _volume(
 ) -> Figure:
     """GB that cross the edge of a domain per step: weights and gradients, activations, keys and values."""
     sharded = train.sharding in ("fsdp", "zero3")
-    gathered = min(ELEMENT_BYTES, BYTES[train.precision])
-    entry = model.entry
+    gathered = min(ELEMENT_BYTES, BITS.get(train.precision, 16) // 8)
+    decoder = model.decoder
     batch = sheet.declared(f"{path}.global_batch", train.global_batch, "sequences")
     sequence = sheet.declared(f"{path}.sequence", train.sequence, "tokens")
     weights = sheet.derive(
@@ -115,8 +117,8 @@ def _volume(
         "activations of a pipeline and their gradients, keys and values of context ranks",
         lambda b, s: (
             (
-                pipeline_bytes(ranks, b * s, entry.hidden)
-                + context_bytes(ranks, b * s, entry.layers, 2 * model.kv_heads * model.head_dim)
+                pipeline_bytes(ranks, b * s, decoder.hidden)
+                + context_bytes(ranks, b * s, 1, sum(_keys(layer.mixer) * n for layer, n in decoder.groups))
             )
             / 1e9
         ),

@@ -1,73 +1,136 @@
-"""Memory of a training job per GPU: states by sharding, gathered layers, activations, logits, reserve."""
+"""Memory of a training job on the GPUs of its fullest pipeline stage, by the rules of its framework."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Train
-from clusterwright.physics.serving_memory import NON_TORCH_GIB
-from clusterwright.physics.training_memory import (
-    RESERVE,
-    RESERVE_ELSEWHERE,
-    SELECTIVE,
-    SELECTIVE_ELSEWHERE,
-    activation_bytes_per_layer,
-    gathered_bytes,
-    gathered_stage_bytes,
-    logits_bytes,
-    micro_batches_in_flight,
-    state_bytes_per_parameter,
-)
+from clusterwright.physics.training.memory import BAND, StageMemory, training_memory
+from clusterwright.physics.training.recipes import MEMORY, Recipe
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
+from clusterwright.plan.recipes import read_recipe, training_layout, why_not_staged
 from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
 from clusterwright.plan.sites import Site, reported_memory
 
-_GIB = 2**30
-#: Factors on the estimate between which 14 of 16 published torchtitan runs lie (Llama 3.1 8B, 70B, 405B; two constants
-#: were set with them in view).
-_BAND = (0.86, 1.16)
-_VALIDATED = "14 of 16 published torchtitan runs, in view of which two constants were set"
-#: B per parameter in words; Megatron's ZeRO-1 is its distributed optimizer with fp32 gradients.
-_SHARDING = {
-    "ddp": "16 B/parameter",
-    "zero1": "4 + 12/N B/parameter",
-    "zero2": "2 + 14/N B/parameter",
-    "zero3": "16/N B/parameter",
-    "fsdp": "16/N B/parameter",
-    "distributed": "6 + 12/N B/parameter (distributed optimizer)",
+_VALIDATED: Final = "band: public training runs, docs/accuracy.md"
+_SOURCE: Final = "reserved ÷ allocated of published runs, 2022 to 2024"
+#: Terms that follow from parameters, with how.
+_STATES: Final = {
+    "weights": "B per parameter of weights on each rank",
+    "gradients": "B per parameter of gradients",
+    "optimizer": "B per parameter of master weights and moments",
+    "gathered layers": "what is gathered whole while a layer works",
 }
-#: Sharding that splits weights themselves.
-_WHOLE = ("zero3", "fsdp")
+#: Terms that follow from the tokens of a micro-batch.
+_TOKENS: Final = {
+    "activations": "kept by the micro-batches in flight",
+    "layer at work": "held by the layer at work in the backward pass, where that exceeds the logits",
+    "logits": "B per logit, softmax and gradients included, where they exceed the layer at work",
+}
 
 
 def plan_training_memory(
     sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, site: Site, layout: Layout
 ) -> MemoryPlan | Unplanned:
     """Memory of the fullest GPU of the job; `path` is that of the `train` section."""
-    if train.method != "full":
-        return sheet.miss(
-            prefix, f"memory of {train.method} depends on adapters that the file does not describe", f"{path}.method"
-        )
+    recipe = read_recipe(sheet, prefix, path, train)
+    if isinstance(recipe, Unplanned):
+        return recipe
     reported = reported_memory(sheet, site)
     if reported is None:
         return Unplanned(prefix, f"memory of the GPUs of pool {site.name} is unknown", (f"{site.path}.shape",))
-    runtime = sheet.assumed(
-        "training.non_torch",
-        NON_TORCH_GIB[4][1],
+    against = why_not_staged(layout, len(model.decoder.layers))
+    if against:
+        return Unplanned(prefix, against, (f"{path}.parallel",))
+    estimate = training_memory(model.decoder, training_layout(layout), recipe)
+    peak = estimate.peak
+    parts = _parts(sheet, prefix, path, train, model, layout, recipe, peak)
+    total = sheet.derive(
+        f"{prefix}.total",
         "GiB",
-        "context and NCCL buffers as in inference logs at TP4; no training logs evaluated",
+        f"sum of the parts; {_VALIDATED}",
+        lambda *p: sum(p),
+        *(f for _, f in parts),
+        band=BAND,
     )
-    usable = sheet.derive(
-        f"{prefix}.usable", "GiB", "reported memory − context and NCCL buffers", lambda r, n: r - n, reported, runtime
+    fits = total.value <= reported.value
+    if not fits and ".choices." not in prefix:
+        sheet.misfit(
+            prefix,
+            f"{path}.gpus",
+            f"training needs {total} per GPU, {reported} are usable on {site.gpus_per_node}-GPU nodes",
+        )
+    return MemoryPlan(
+        f"{recipe.sharding} on {train.framework}",
+        parts,
+        total,
+        reported,
+        reported,
+        fits,
+        notes=_notes(sheet, prefix, layout, peak, estimate.host_gib),
     )
-    parts = [
-        ("weights, gradients, optimizer", _states(sheet, prefix, path, train, model, layout)),
-        ("gathered layers", _gathered(sheet, prefix, train, model, layout)),
-        ("activations", _activations(sheet, prefix, path, train, model, layout)),
-        ("logits", _logits(sheet, prefix, path, train, model, layout)),
-    ]
-    parts = [(label, figure) for label, figure in parts if figure.value]
-    reserve = _reserve(sheet, train)
+
+
+def _parts(
+    sheet: Sheet,
+    prefix: str,
+    path: str,
+    train: Train,
+    model: PlannedModel,
+    layout: Layout,
+    recipe: Recipe,
+    peak: StageMemory,
+) -> tuple[tuple[str, Figure], ...]:
+    terms = dict(peak.terms)
+    where = f"stage {peak.stage + 1} of {layout.pp}, " if layout.pp > 1 else ""
+    parts: list[tuple[str, Figure]] = []
+    rank = _rank(sheet, path, train, recipe)
+    for label, what in _STATES.items():
+        if terms.get(label):
+            each = terms[label] / model.total.value
+            parts.append(
+                (
+                    label,
+                    sheet.derive(
+                        f"{prefix}.{_slug(label)}",
+                        "GiB",
+                        f"{what} ({recipe.sharding}{rank}), {where}{layout} (physics/training/states.py)",
+                        lambda n, e=each: n * e,
+                        model.total,
+                    ),
+                )
+            )
+    for label, what in _TOKENS.items():
+        if terms.get(label):
+            parts.append(
+                (label, _of_tokens(sheet, prefix, path, train, model, layout, recipe, peak, label, what, where))
+            )
+    if terms.get("communication buckets"):
+        elements = sheet.constant(
+            "deepspeed.bucket_elements",
+            MEMORY.bucket_elements,
+            "elements",
+            "DeepSpeed configuration documentation, 2025",
+        )
+        each = terms["communication buckets"] / MEMORY.bucket_elements
+        parts.append(
+            (
+                "communication buckets",
+                sheet.derive(
+                    f"{prefix}.communication_buckets",
+                    "GiB",
+                    "flat 16-bit buffers of reduce and gather (DeepSpeed)",
+                    lambda n: n * each,
+                    elements,
+                ),
+            )
+        )
+    reserve = sheet.constant(
+        f"training.reserve.{recipe.framework}.{recipe.sharding}", MEMORY.reserved(recipe), "", _SOURCE
+    )
     parts.append(
         (
             "allocator reserve",
@@ -81,141 +144,69 @@ def plan_training_memory(
             ),
         )
     )
-    total = sheet.derive(
-        f"{prefix}.total",
+    context = sheet.assumed(
+        f"training.context.{layout.tp}.{layout.pp}.{layout.cp}.{layout.dp > 1}.{layout.ep > 1}",
+        terms["CUDA context and NCCL"],
         "GiB",
-        "sum of the parts; " + ("band: " + _VALIDATED if _family(train) == "torchtitan" else "not validated"),
-        lambda *p: sum(p),
-        *(f for _, f in parts),
-        band=_BAND if _family(train) == "torchtitan" else None,
+        f"CUDA context {MEMORY.context_gib:g} GiB and {MEMORY.communicator_gib:g} GiB per communicator (NCCL buffers)",
     )
-    if layout.pp > 1 and ".choices." not in prefix:
-        sheet.limit(f"{prefix}: published 405B runs with a pipeline took 0.95 to 1.4 times such an estimate")
-    fits = total.value <= usable.value
-    if not fits and ".choices." not in prefix:
-        sheet.misfit(
-            prefix,
-            f"{path}.gpus",
-            f"training needs {total} per GPU, {usable} are usable on {site.gpus_per_node}-GPU nodes",
-        )
-    return MemoryPlan(f"{train.sharding} on {train.framework}", tuple(parts), total, usable, reported, fits)
+    return (*parts, ("CUDA context and NCCL", context))
 
 
-def _family(train: Train) -> str:
-    """Framework as the tables of physics/training_memory.py name it, "" for others."""
-    name = train.framework.lower()
-    return next((k for k in RESERVE if k in name or (k == "megatron" and "nemo" in name)), "")
+def _of_tokens(
+    sheet: Sheet,
+    prefix: str,
+    path: str,
+    train: Train,
+    model: PlannedModel,
+    layout: Layout,
+    recipe: Recipe,
+    peak: StageMemory,
+    label: str,
+    what: str,
+    where: str,
+) -> Figure:
+    sequence = sheet.declared(f"{path}.sequence", train.sequence, "tokens")
+    batch = sheet.declared(f"{path}.micro_batch", train.micro_batch, "sequences")
+    known = {recipe.sequence: dict(peak.terms)}
 
+    def gib(s: float, b: float) -> float:
+        tokens = max(1, round(s))
+        if tokens not in known:
+            changed = training_memory(model.decoder, training_layout(layout), replace(recipe, sequence=tokens))
+            known[tokens] = dict(changed.stages[peak.stage].terms)
+        return known[tokens][label] * b / train.micro_batch
 
-def _reserve(sheet: Sheet, train: Train) -> Figure:
-    family = _family(train)
-    if family:
-        source = {
-            "megatron": "reserved ÷ peak allocated in published Megatron runs, 2024",
-            "torchtitan": "twelve published torchtitan runs with full recompute, 2024-12",
-        }[family]
-        return sheet.constant(f"training.reserve.{family}", RESERVE[family], "", source)
-    return sheet.assumed(
-        "training.reserve",
-        RESERVE_ELSEWHERE,
-        "",
-        f"reserved ÷ allocated of Megatron; none at hand of {train.framework}",
-    )
-
-
-def _ranks(layout: Layout) -> int:
-    """Ranks among which states are divided: context-parallel ranks hold the same weights."""
-    return layout.dp * layout.cp
-
-
-def _states(sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, layout: Layout) -> Figure:
-    kept = "distributed" if (_family(train), train.sharding) == ("megatron", "zero1") else train.sharding
-    per_parameter = sheet.declared(f"{path}.sharding", state_bytes_per_parameter(kept, _ranks(layout)), "B/parameter")
-    split = layout.tp * layout.pp
-    experts = split if train.sharding in _WHOLE else layout.pp * max(layout.tp, layout.ep)
     return sheet.derive(
-        f"{prefix}.states",
+        f"{prefix}.{_slug(label)}",
         "GiB",
-        f"mixed-precision Adam, {_SHARDING[kept]} over {_ranks(layout)} ranks, ÷ TP{layout.tp}·PP{layout.pp}",
-        lambda d, e, r, v, b: (
-            (d / split + e / experts + r / layout.pp + v / (layout.tp * min(2, layout.pp))) * b / _GIB
-        ),
-        model.dense,
-        model.experts,
-        model.replicated,
-        model.vocabulary,
-        per_parameter,
+        f"{what}, {where}{train.recompute} recompute (physics/training/activations.py)",
+        gib,
+        sequence,
+        batch,
     )
 
 
-def _gathered(sheet: Sheet, prefix: str, train: Train, model: PlannedModel, layout: Layout) -> Figure:
-    if train.sharding not in _WHOLE or _ranks(layout) == 1:
-        return sheet.planned(f"{prefix}.gathered", 0, "GiB", f"{train.sharding} gathers nothing")
+def _rank(sheet: Sheet, path: str, train: Train, recipe: Recipe) -> str:
+    """The rank of adapters in words, kept as a figure."""
+    if recipe.adapter_rank is None:
+        return ""
+    if train.adapter_rank is not None:
+        sheet.declared(f"{path}.adapter_rank", train.adapter_rank, "")
+    else:
+        sheet.assumed("training.adapter_rank", recipe.adapter_rank, "", "the file states no adapter_rank")
+    return f", adapters of rank {recipe.adapter_rank} on linear layers, base in {recipe.base}"
+
+
+def _notes(sheet: Sheet, prefix: str, layout: Layout, peak: StageMemory, host_gib: float) -> tuple[str, ...]:
+    notes = []
     if layout.pp > 1:
-        return sheet.derive(
-            f"{prefix}.gathered",
-            "GiB",
-            f"16-bit weights and fp32 gradients of a stage ÷ TP{layout.tp}, held whole by FSDP2 in a pipeline",
-            lambda d, e: gathered_stage_bytes((d + e) / layout.pp / layout.tp) / _GIB,
-            model.dense,
-            model.experts,
-        )
-    layers = sheet.published(model.entry, "layers", model.entry.layers, "layers")
-    return sheet.derive(
-        f"{prefix}.gathered",
-        "GiB",
-        "the larger of a layer and half the vocabulary tables, two held whole with one gradient, 16 bit",
-        lambda d, e, v, n: gathered_bytes(max((d + e) / n, v / 2) / layout.tp) / _GIB,
-        model.dense,
-        model.experts,
-        model.vocabulary,
-        layers,
-    )
+        notes.append(f"stage {peak.stage + 1} of {layout.pp} is the fullest, with {peak.layers} layers")
+    if host_gib:
+        host = sheet.planned(f"{prefix}.host", host_gib, "GiB", "states that the host holds per GPU (offload)")
+        notes.append(f"the host holds {host} of states per GPU")
+    return tuple(notes)
 
 
-def _tokens(sheet: Sheet, path: str, train: Train) -> tuple[Figure, Figure]:
-    return (
-        sheet.declared(f"{path}.sequence", train.sequence, "tokens"),
-        sheet.declared(f"{path}.micro_batch", train.micro_batch, "sequences"),
-    )
-
-
-def _activations(sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, layout: Layout) -> Figure:
-    sequence, batch = _tokens(sheet, path, train)
-    layers = sheet.published(model.entry, "layers", model.entry.layers, "layers")
-    hidden = sheet.published(model.entry, "hidden", model.entry.hidden, "")
-    micro_batches = max(1.0, train.global_batch / (train.micro_batch * layout.dp))
-    held = micro_batches_in_flight(layout.pp, micro_batches)
-    selective = SELECTIVE.get(_family(train), SELECTIVE_ELSEWHERE)
-
-    def kept(s: float, b: float, h: float, n: float) -> float:
-        part = s / layout.cp
-        each = activation_bytes_per_layer(part, b, h, model.entry.heads, train.recompute, layout.tp, kept=selective)
-        working = activation_bytes_per_layer(part, b, h, model.entry.heads, "none", layout.tp)
-        return (each * n / layout.pp * held + (working if train.recompute == "full" else 0)) / _GIB
-
-    return sheet.derive(
-        f"{prefix}.activations",
-        "GiB",
-        f"kept per layer under {train.recompute} recompute × layers × {held:g} micro-batches in flight, and one layer "
-        "at work under full recompute (arXiv:2205.05198, flash attention)",
-        kept,
-        sequence,
-        batch,
-        hidden,
-        layers,
-    )
-
-
-def _logits(sheet: Sheet, prefix: str, path: str, train: Train, model: PlannedModel, layout: Layout) -> Figure:
-    sequence, batch = _tokens(sheet, path, train)
-    vocabulary = sheet.published(model.entry, "vocab", model.entry.vocab, "tokens")
-    return sheet.derive(
-        f"{prefix}.logits",
-        "GiB",
-        "14 B × tokens of a micro-batch × vocabulary ÷ TP; a fused or chunked loss needs less",
-        lambda s, b, v: logits_bytes(s / layout.cp * b, v, layout.tp) / _GIB,
-        sequence,
-        batch,
-        vocabulary,
-    )
+def _slug(label: str) -> str:
+    return label.replace(" ", "_")

@@ -5,20 +5,17 @@ from __future__ import annotations
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Target, Train
 from clusterwright.physics.failures import MTTF_BAND, RATE_SOURCE, RSC1_PER_1000_NODE_DAYS, ettr, mttf_h
-from clusterwright.physics.training_speed import (
-    MFU,
-    MFU_BAND,
-    MFU_SOURCE,
-    MFU_SOURCE_H100_DENSE,
-    flops_per_token,
-    tokens_per_s,
-)
+from clusterwright.physics.training.recipes import Recipe
+from clusterwright.physics.training.speed import BAND
+from clusterwright.physics.training.work import training_work
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
+from clusterwright.plan.recipes import read_recipe, why_not_staged
 from clusterwright.plan.results import CheckpointPlan, Layout, LossPlan, TrainingPlan, Unplanned
 from clusterwright.plan.sites import Site
 from clusterwright.plan.traffic import speed_of, step_traffic
+from clusterwright.plan.training_steps import step_figures
 
 #: s from a failure until work goes on, where no recovery target is declared.
 _RESTART_S = 600.0
@@ -68,7 +65,7 @@ def plan_training(
     gpus = sheet.declared(f"{path}.gpus", train.gpus, "GPUs")
     speed = _speed(sheet, name, prefix, path, train, model, site, gpus, int(nodes.value), layout)
     traffic = sheet.figures.get(f"{prefix}.network_time")
-    most = any(text.startswith(f"{speed_of(name)} is") for text in sheet.limits)
+    most = any(text.startswith(f"{speed_of(name)} is an upper limit") for text in sheet.limits)
     step = None
     if isinstance(speed, Figure):
         step = sheet.derive(
@@ -100,7 +97,9 @@ def plan_training(
     meets = None if time is None or deadline is None else time.value <= deadline.value
     if meets is False:
         sheet.misfit(prefix, f"{path}.deadline", f"the target takes {time}, the deadline is {deadline}")
-    return TrainingPlan(speed, step, mttf, goodput, time, hours, deadline, meets, losses, traffic, most)
+    exchange = sheet.figures.get(f"{prefix}.exchange_time")
+    slow = any(text.startswith(f"{speed_of(name)} has no band") for text in sheet.limits)
+    return TrainingPlan(speed, step, mttf, goodput, time, hours, deadline, meets, losses, traffic, most, slow, exchange)
 
 
 def _inverse(band: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -136,8 +135,6 @@ def _speed(
         return measured
     if isinstance(model, Unplanned):
         return Unplanned(name, model.reason, (f"{path}.step_time",))
-    if train.method != "full":
-        return sheet.miss(name, f"speed of {train.method} is not modelled", f"{path}.step_time")
     return _estimate(sheet, workload, prefix, path, train, model, site, gpus, nodes, layout)
 
 
@@ -153,43 +150,27 @@ def _estimate(
     nodes: int,
     layout: Layout,
 ) -> Figure | Unplanned:
-    name, gpu = f"{prefix}.tokens_per_s", site.gpu
-    form = "fp8" if train.precision == "fp8" else "bf16"
-    peak = gpu.dense.of(form) if gpu else None  # type: ignore[arg-type]  # fp8 and bf16 are catalogue formats
-    utilisation = _utilisation(sheet, path, train, model, gpu.name if gpu else "", form, nodes)
-    if gpu is None or peak is None or utilisation is None:
-        kind = "MoE" if model.is_moe else "dense"
-        return sheet.miss(
-            name,
-            f"no published utilisation of {kind} {form} training on {gpu.name if gpu else 'this GPU'}",
-            f"{path}.mfu",
-            f"{path}.step_time",
-        )
-    entry = model.entry
-    sequence = sheet.declared(f"{path}.sequence", train.sequence, "tokens")
-    work = sheet.derive(
-        f"{prefix}.flops_per_token",
-        "GFLOP",
-        "6 · multiplied parameters + 6·L·H·hd·sequence (physics/training_speed.py)",
-        lambda p, s: flops_per_token(p, entry.layers, entry.heads, model.head_dim, s) / 1e9,
-        model.multiplied,
-        sequence,
-    )
-    computed = sheet.derive(
-        f"{prefix}.computed_tokens_per_s",
-        "tokens/s",
-        "GPUs × peak × MFU ÷ FLOP per token",
-        lambda g, p, m, w: tokens_per_s(g, p * 1e12, m, w * 1e9),
-        gpus,
-        sheet.published(gpu, f"dense_{form}", peak, "TFLOP/s"),
-        utilisation,
-        work,
-    )
-    band = None if utilisation.name.startswith(path) else MFU_BAND
-    traffic, slow = step_traffic(sheet, workload, prefix, path, train, model, site, layout)
+    name = f"{prefix}.tokens_per_s"
+    recipe = read_recipe(sheet, name, path, train)
+    if isinstance(recipe, Unplanned):
+        return recipe
+    against = why_not_staged(layout, len(model.decoder.layers))
+    if against:
+        return Unplanned(name, against, (f"{path}.parallel",))
+    traffic, network, qualified = step_traffic(sheet, workload, prefix, path, train, model, site, layout)
+    declared = sheet.maybe(f"{path}.mfu", train.mfu.value if train.mfu else None, "share")
+    utilisation = sheet.choose(Kind.SHARE, f"{path}.mfu", declared, nodes=nodes)
+    if utilisation is not None:
+        computed = _by_utilisation(sheet, prefix, path, train, model, recipe, site, gpus, utilisation)
+        band = None
+    else:
+        computed = _by_steps(sheet, prefix, path, train, model, recipe, site, layout, network)
+        band = None if qualified else BAND
+    if isinstance(computed, Unplanned):
+        return computed
     if traffic is None:
-        why = "as computed: no network is known" if slow else "as computed: no network between its GPUs"
-        return sheet.derive(name, "tokens/s", why, lambda c: c, computed, band=None if slow else band)
+        why = "as computed: no network is known" if qualified else "as computed: no network between its GPUs"
+        return sheet.derive(name, "tokens/s", why, lambda c: c, computed, band=band)
     return sheet.derive(
         name,
         "tokens/s",
@@ -198,20 +179,79 @@ def _estimate(
         computed,
         traffic,
         sheet.declared(f"{path}.global_batch", train.global_batch, "sequences"),
-        sequence,
-        band=None if slow else band,
+        sheet.declared(f"{path}.sequence", train.sequence, "tokens"),
+        band=band,
     )
 
 
-def _utilisation(
-    sheet: Sheet, path: str, train: Train, model: PlannedModel, gpu: str, form: str, nodes: int
-) -> Figure | None:
-    declared = sheet.maybe(f"{path}.mfu", train.mfu.value if train.mfu else None, "share")
-    key = (form, "moe" if model.is_moe else "dense")
-    known = MFU.get(gpu, {}).get(key)
-    source = MFU_SOURCE_H100_DENSE if (gpu, key) == ("h100-sxm-80", ("bf16", "dense")) else MFU_SOURCE
-    published = None if known is None else sheet.constant(f"mfu.{gpu}.{form}.{key[1]}", known, "share", source)
-    return sheet.choose(Kind.SHARE, f"{path}.mfu", declared, published, nodes=nodes)
+def _by_steps(
+    sheet: Sheet,
+    prefix: str,
+    path: str,
+    train: Train,
+    model: PlannedModel,
+    recipe: Recipe,
+    site: Site,
+    layout: Layout,
+    network: Figure | None,
+) -> Figure | Unplanned:
+    """tokens/s by the estimated time of a step."""
+    step = step_figures(sheet, prefix, path, train, model.decoder, recipe, site, layout, network)
+    if isinstance(step, Unplanned):
+        return step
+    return sheet.derive(
+        f"{prefix}.computed_tokens_per_s",
+        "tokens/s",
+        "sequences per step × tokens ÷ computed step time",
+        lambda b, s, t: b * s / t,
+        sheet.declared(f"{path}.global_batch", train.global_batch, "sequences"),
+        sheet.declared(f"{path}.sequence", train.sequence, "tokens"),
+        step,
+    )
+
+
+def _by_utilisation(
+    sheet: Sheet,
+    prefix: str,
+    path: str,
+    train: Train,
+    model: PlannedModel,
+    recipe: Recipe,
+    site: Site,
+    gpus: Figure,
+    utilisation: Figure,
+) -> Figure | Unplanned:
+    """tokens/s by a declared or measured share of peak."""
+    gpu = site.gpu
+    form = {"fp16": "bf16", "mxfp8": "fp8", "nvfp4": "fp4"}.get(recipe.precision, recipe.precision)
+    peak = gpu.dense.of(form) if gpu else None  # type: ignore[arg-type]  # formats of recipes are catalogue formats
+    if gpu is None or peak is None:
+        return sheet.miss(
+            f"{prefix}.tokens_per_s", f"the catalogue gives no {form} rate of the pool's GPUs", f"{path}.step_time"
+        )
+    rest = training_work(model.decoder, recipe.sequence).total - 6 * model.multiplied.value
+
+    def gflop(parameters: float, sequence: float) -> float:
+        return (6 * parameters + rest * sequence / recipe.sequence) / 1e9
+
+    work = sheet.derive(
+        f"{prefix}.flops_per_token",
+        "GFLOP",
+        "6 · multiplied parameters + attention over the sequence (physics/training/work.py)",
+        gflop,
+        model.multiplied,
+        sheet.declared(f"{path}.sequence", train.sequence, "tokens"),
+    )
+    return sheet.derive(
+        f"{prefix}.computed_tokens_per_s",
+        "tokens/s",
+        "GPUs × peak × MFU ÷ FLOP per token",
+        lambda g, p, m, w: g * p * 1e12 * m / (w * 1e9),
+        gpus,
+        sheet.published(gpu, f"dense_{form}", peak, "TFLOP/s"),
+        utilisation,
+        work,
+    )
 
 
 def _goodput(

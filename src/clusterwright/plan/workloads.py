@@ -9,7 +9,7 @@ from clusterwright.plan.drafts import Draft
 from clusterwright.plan.economics import Use
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.losses import plan_losses
-from clusterwright.plan.models import PlannedModel, replica_weights, weight_format
+from clusterwright.plan.models import PlannedModel, replica_weights, served_in
 from clusterwright.plan.payloads import plan_payload
 from clusterwright.plan.placing import Nodes, Placement
 from clusterwright.plan.results import (
@@ -183,8 +183,8 @@ def _payload(
         weights_path, precision = f"{path}.train.precision", draft.train.precision if draft.train else "bf16"
     weights = None
     if isinstance(draft.model, PlannedModel):
-        form = weight_format(sheet, weights_path, precision)
-        weights = replica_weights(sheet, f"{path}.weights", draft.model, form)
+        served = served_in(sheet, weights_path, draft.model, precision)
+        weights = replica_weights(sheet, f"{path}.weights", draft.model, served)
     gpus = sheet.planned(
         f"{path}.placed_gpus", max(1, sum(len(a.gpus) for a in mine)), "GPUs", "GPUs that this plan places it on"
     )

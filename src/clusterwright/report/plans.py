@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shlex
 import textwrap
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -11,6 +12,7 @@ from enum import Enum
 from typing import Any, Final
 
 from clusterwright.lib.figures import Figure, Origin, explain_lines, format_amount, format_band
+from clusterwright.physics.engines.results import Change
 from clusterwright.physics.sensitivities import Swing
 from clusterwright.plan.ages import Aged
 from clusterwright.plan.results import (
@@ -294,8 +296,23 @@ def _memory(memory: MemoryPlan | Unplanned) -> list[str]:
     lines.append(_line("", parts))
     if memory.max_concurrency is not None and memory.kv_tokens is not None:
         room = f"cache of {show(memory.kv_tokens)} holds {show(memory.max_concurrency)} of mean length"
+        if memory.max_context is not None:
+            room += f", one sequence of up to {show(memory.max_context)}"
         lines.append(_line("", room))
-    return lines + [_line("", note) for note in memory.notes]
+    lines += [_line("", note) for note in (*memory.why, *memory.notes)]
+    fitting = [c for c in memory.changes if c.fits][:3]
+    if fitting:
+        lines.append(_line("", "would fit with " + "; or ".join(_change(c) for c in fitting)))
+    elif memory.changes:
+        lines.append(_line("", f"no single change makes it fit; {memory.changes[0].what} helps most"))
+    if memory.flags:
+        lines.append(_line("run as", shlex.join(memory.flags)))
+    return lines + [f"{'':{_LABEL + 2}}  {line}" for line in memory.extra_config.splitlines()]
+
+
+def _change(change: Change) -> str:
+    more = f" ({change.extra_gpus} more GPU{'s' * (change.extra_gpus != 1)})" if change.extra_gpus else ""
+    return f"{change.what}{more}: {change.kv_tokens:,} tokens"
 
 
 def _band(figure: Figure) -> str:

@@ -64,7 +64,8 @@ def memory_does_not_fit(subject: Subject) -> Iterator[Hit]:
             yield Hit(
                 where,
                 f"{planned.name}{layout} needs {memory.total.value:.1f} GiB on its fullest GPU ({parts}); usable are "
-                f"{memory.usable.value:.1f} GiB of a {planned.gpu}",
+                f"{memory.usable.value:.1f} GiB of a {planned.gpu}"
+                + (f": {'; '.join(memory.why)}" if memory.why else ""),
             )
 
 

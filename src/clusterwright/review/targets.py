@@ -231,7 +231,7 @@ MOVED: Final = 0.5
     "training-network-slow",
     Severity.WARNING,
     70,
-    why="GPUs that wait for gradients and weights are paid for like those that compute; published utilisations come "
+    why="GPUs that wait for gradients and weights are paid for like those that compute; published training speeds come "
     "from fabrics with one 400 Gb/s NIC per GPU.",
     satisfy="raise the rate of the compute network, lower its oversubscription, keep tp, cp and shards inside nodes, "
     "or measure a step and state train.step_time",
@@ -248,11 +248,16 @@ def training_network(subject: Subject) -> Iterator[Hit]:
         path = f"workloads.{planned.name}.train"
         part = training.network_time.value / training.step_time.value if training.step_time.value else 0.0
         moved = f"moving its bytes takes at least {training.network_time} of a step of {training.step_time}"
-        if part >= MOVED:
+        waits = training.exchange_time
+        if waits is not None and waits.value >= MOVED * training.step_time.value:
+            share = waits.value / training.step_time.value
+            said = f"exchanges among GPUs take {waits} of a step of {training.step_time}"
+            yield Hit(path, f"{planned.name}: {said} ({share:.0%}, beside computation); {moved}", weight=80)
+        elif part >= MOVED:
             yield Hit(path, f"{planned.name}: {moved} ({part:.0%}, if nothing of it is hidden)", weight=80)
-        elif training.upper_limit:
-            slow = "the network is slower than those that published utilisations come from"
-            yield Hit(path, f"{planned.name}: {training.tokens_per_s} is an upper limit, {slow}; {moved}")
+        elif training.slow_network:
+            slow = "the network is slower than those that the constants of training speed were fitted on"
+            yield Hit(path, f"{planned.name}: {training.tokens_per_s} has no band, {slow}; {moved}")
 
 
 @_TABLE.rule(

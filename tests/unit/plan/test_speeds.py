@@ -109,11 +109,11 @@ def test_a_misspelt_engine_is_told_once_with_what_was_meant() -> None:
 
 
 def test_a_known_engine_without_rules_keeps_its_declared_rate() -> None:
-    plan = planned("workloads.chat.serve.engine=sglang 0.5", "workloads.chat.serve.replica_rate=9 req/s")
+    plan = planned("workloads.chat.serve.engine=lmdeploy 0.9", "workloads.chat.serve.replica_rate=9 req/s")
     service = plan.workload("chat").service
     assert service.replica_rate.value == 9
     assert service.losses[0].carries
-    assert [u.subject for u in plan.unplanned if "sglang" in u.reason] == ["workloads.chat.memory"]
+    assert [u.subject for u in plan.unplanned if "lmdeploy" in u.reason] == ["workloads.chat.memory"]
 
 
 def test_a_payload_that_nobody_states_is_a_gap() -> None:
@@ -158,23 +158,23 @@ def test_fsdp_over_two_nodes_moves_half_the_weights_three_times() -> None:
     assert training.network_time.value == pytest.approx(moved / (8 * 50e9))
     assert not training.upper_limit
     assert isinstance(training.tokens_per_s, Figure)
-    assert training.tokens_per_s.band == (0.7, 1.4)
-    assert any("counts the network as a lower bound" in text for text in plan.limits)
+    assert training.tokens_per_s.band == (0.7, 1.35)
+    assert not plan.limits
 
 
 def test_a_slow_network_bounds_the_speed_and_is_no_estimate_any_more() -> None:
     fast, slow = job()[1], job("fabric.networks.ib.rate=1 Gb/s")
     plan, training = slow
     assert training.tokens_per_s.value < fast.tokens_per_s.value / 2
-    assert training.tokens_per_s.value == pytest.approx(64 * 4096 / training.network_time.value)
-    assert training.upper_limit
+    assert training.tokens_per_s.value <= 64 * 4096 / training.network_time.value
     assert training.tokens_per_s.band is None
     assert any("here it is 1 Gb/s" in text for text in plan.limits)
 
 
 def test_oversubscription_and_a_missing_network_qualify_the_speed() -> None:
     plan, training = job("fabric.networks.ib.oversubscription=8")
-    assert training.upper_limit
+    assert training.tokens_per_s.band is None
+    assert training.tokens_per_s.value < job()[1].tokens_per_s.value
     assert training.network_time.value == pytest.approx(8 * job()[1].network_time.value)
     plan, training = job("fabric.networks.ib.roles=[in-band]")
     assert training.network_time is None

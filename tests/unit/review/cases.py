@@ -438,7 +438,7 @@ GIVES: Final[dict[str, list[Changes]]] = {
         ("pools.gpu.price=$0/h",),
     ],
     "price-stale": [("economics.alternatives.api.date=2025-10-01",), ("economics.alternatives.api.date=2027-10-01",)],
-    "input-stale": [("workloads.finetune.train.step_time=", "workloads.finetune.train.mfu=")],
+    "input-stale": [("pools.gpu.price=",)],
     "only-outputs-needed": [("workloads.chat.needs=outputs", "workloads.finetune.needs=outputs")],
     "api-cheaper": [(), ("workloads.chat.needs=outputs",)],
     "model-mix-unstable": [("workloads.chat.model_changes_every=7 days",)],

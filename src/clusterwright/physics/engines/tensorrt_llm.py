@@ -124,7 +124,7 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
     for index, kept in enumerate(kept_on_stages(case.decoder, layout, form, settings.states, drafting)):
         own = weights.stage_bytes(index) / GIB
         left = gpu.reported_gib - own - activation - runtime if free is None else free
-        per_token, fixed = _held(kept, length)
+        per_token, fixed = held(kept, length)
         blocks = int(max(0.0, left) * fraction * GIB // (per_token * block)) if per_token else 0
         found.append((blocks, left, own, per_token, fixed))
     blocks, left, own, per_token, fixed = min(found)
@@ -160,7 +160,7 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
     )
 
 
-def _held(kept: Sequence[Kept], length: int) -> tuple[float, int]:
+def held(kept: Sequence[Kept], length: int) -> tuple[float, int]:
     """(B per token, B per request); windows beside compressed entries are per request, others count as whole."""
     compressed = any(k.ratio > 1 for k in kept)
     once = [k for k in kept if k.kind == "state" or (compressed and k.kind == "window")]

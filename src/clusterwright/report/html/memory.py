@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Final
 
 from clusterwright.lib.figures import Figure, format_amount
@@ -90,11 +91,15 @@ def _numbers(workload: WorkloadPlan, memory: MemoryPlan, derivations: Derivation
         ("KV pool, what is left", memory.kv_pool),
         ("tokens that one replica holds", memory.kv_tokens),
         ("requests of mean length that one replica holds", memory.max_concurrency),
+        ("longest sequence that one replica holds", memory.max_context),
     ]
-    notes = h("ul", (h("li", n) for n in memory.notes), cls="small") if memory.notes else None
+    said = (*memory.why, *memory.notes, *(f"would fit with {c.what}" for c in memory.changes if c.fits))
+    notes = h("ul", (h("li", n) for n in said), cls="small") if said else None
     return fold(
         (f"Memory of {workload.name} ", h("span", "every number with its derivation", cls="soft")),
         derivations.ledger(rows),
         notes,
+        h("p", "Run as ", h("code", shlex.join(memory.flags)), cls="small") if memory.flags else None,
+        h("pre", memory.extra_config) if memory.extra_config else None,
         cls="fold",
     )

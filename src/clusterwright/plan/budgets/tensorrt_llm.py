@@ -1,0 +1,102 @@
+"""TensorRT-LLM's budget as figures: a fraction of what weights, one step and the runtime leave free."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from clusterwright.physics.caches_by_layer import kept_on_stages
+from clusterwright.physics.engines import tensorrt_llm as trtllm
+from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
+from clusterwright.physics.engines.results import GIB
+from clusterwright.physics.engines.settings import cache_format
+from clusterwright.physics.loading import Loading, load_weights
+from clusterwright.plan.budgets.common import Asked, Budget, gpu_weights, stated
+
+
+def tensorrt_llm_budget(asked: Asked) -> Budget:
+    """Figures of the budget of one replica's GPU that binds."""
+    sheet, prefix, case = asked.sheet, asked.prefix, asked.case
+    settings, layout = case.settings, case.layout
+    assert isinstance(settings, trtllm.TrtllmSettings)
+    memory = trtllm.plan_memory(case.decoder, layout, case.gpu, settings, advise=asked.advise)
+    constants = settings.constants
+    fraction = stated(
+        asked, "memory_share", "tensorrt-llm.free_gpu_memory_fraction", memory.memory_share, "share",
+        "TensorRT-LLM's default of free memory; the file states no memory_share",
+    )  # fmt: skip
+    sequences = stated(
+        asked, "max_num_seqs", "tensorrt-llm.max_batch_size", constants.batch, "sequences",
+        "TensorRT-LLM's default; the file states no max_num_seqs",
+    )  # fmt: skip
+    batched = stated(
+        asked, "max_num_batched_tokens", "tensorrt-llm.max_num_tokens", constants.tokens, "tokens",
+        "TensorRT-LLM's default; the file states no max_num_batched_tokens",
+    )  # fmt: skip
+    copies = sheet.constant(
+        "tensorrt-llm.sampler_copies", constants.sampler_copies, "logits", "PyTorch backend of TensorRT-LLM 1.0, 2025"
+    )
+
+    def peak(s: float, t: float, c: float) -> float:
+        changed = replace(
+            settings,
+            max_num_seqs=round(s),
+            max_num_batched_tokens=round(t),
+            constants=replace(constants, sampler_copies=c),
+        )
+        return trtllm.activation_gib(replace(case, settings=changed))
+
+    activations = sheet.derive(
+        f"{prefix}.activations", "GiB", "larger of a forward pass of the batched tokens and the sampler (TensorRT-LLM)",
+        peak, sequences, batched, copies,
+    )  # fmt: skip
+    runtime = sheet.assumed(
+        f"tensorrt-llm.runtime.{layout.tp}", constants.runtime(layout.tp), "GiB",
+        "context, NCCL and workspaces; documentation's example and few public logs, 2025",
+    )  # fmt: skip
+    form = cache_format(case.decoder, settings.kv_format, "bf16")
+    kept = kept_on_stages(case.decoder, layout, form, settings.states)
+    loaded = load_weights(case.decoder, layout, Loading())
+    block = settings.block_tokens or constants.block[settings.version >= (1, 0)]
+    length = settings.max_model_len or case.decoder.max_context
+    held = [trtllm.held(k, length) for k in kept]
+
+    def blocks(stage: int, gib: float) -> int:
+        per_token = held[stage][0]
+        return int(max(0.0, gib) * GIB // (per_token * block)) if per_token else 0
+
+    taken = [loaded.stage_bytes(i) / GIB + activations.value + runtime.value for i in range(layout.pp)]
+    left = [(case.gpu.reported_gib - gib) * fraction.value for gib in taken]
+    stage = min(range(layout.pp), key=lambda i: blocks(i, left[i]))
+    weights = gpu_weights(asked, Loading(), stage)
+    pool = sheet.derive(
+        f"{prefix}.kv_pool",
+        "GiB",
+        "(reported − weights − activations − runtime) × fraction (TensorRT-LLM)",
+        lambda r, w, a, n, f: (r - w - a - n) * f,
+        asked.reported, weights, activations, runtime, fraction,
+        band=(1 - memory.band.share, 1 + memory.band.share),
+    )  # fmt: skip
+    mib = sheet.assumed(
+        "tensorrt-llm.graph_mib", constants.graph_mib, "MiB", "per captured graph and layer, as in vLLM"
+    )
+    graphs = sheet.derive(
+        f"{prefix}.graphs", "GiB", "captured batch sizes × layers × MiB of each (TensorRT-LLM)",
+        lambda m: float(graphs_gib(case.decoder, layout, captured_sizes(min(round(sequences.value), 128)), m)), mib,
+    )  # fmt: skip
+
+    def tokens(gib: float) -> float:
+        return blocks(stage, gib) * block * layout.attention_dp
+
+    def requests(gib: float, each: float) -> float:
+        per_token, fixed = held[stage]
+        request = math.ceil(each / block) * block + (fixed / per_token if per_token else 0.0)
+        return min(blocks(stage, gib) * block / request, round(sequences.value)) * layout.attention_dp
+
+    def longest(gib: float) -> float:
+        return min(blocks(stage, gib) * block, case.decoder.max_context)
+
+    before = (("weights", weights), ("activations", activations), ("runtime", runtime))
+    return Budget(
+        memory, asked.reported, before, (("CUDA graphs", graphs),), pool, tokens, requests, longest, sequences
+    )
