@@ -6,15 +6,18 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from clusterwright.app.fitting_models import find_model
 from clusterwright.files.catalogue import load_catalogue
+from clusterwright.files.outputs import write_text
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.lib.quantities import Quantity, UnitError, parse_kind
 from clusterwright.plan.fitting.alternatives import Alternative, alternatives
 from clusterwright.plan.fitting.answers import ServingAnswer, answer_serving
 from clusterwright.plan.fitting.bills import bill_of
+from clusterwright.plan.fitting.documents import architecture_text
 from clusterwright.plan.fitting.house import Audience, House
 from clusterwright.plan.fitting.machines import Machine, find_machine
 from clusterwright.plan.fitting.reading import read_wants
@@ -137,6 +140,15 @@ def csv_of_fit(answer: Answer) -> str:
     """The answer as CSV, one row per machine."""
     rows = training_rows(answer) if isinstance(answer, TrainingAnswer) else serving_rows(answer)
     return as_csv(table_of(rows))
+
+
+def write_architecture(answer: Answer, path: Path, *, replace: bool = False) -> None:
+    """Write the architecture file that says what the answer says.
+
+    Raises:
+        InvalidInput: nothing holds, or the file exists.
+    """
+    write_text(path, architecture_text(answer), replace=replace)
 
 
 def describe_fit(answer: Answer, width: int = 120, more: More = NOTHING_MORE) -> str:

@@ -19,6 +19,7 @@ from clusterwright.app.fitting import (
     markdown_of_fit,
     more_of,
     values_of_fit,
+    write_architecture,
 )
 from clusterwright.app.fitting_profile import load_profile
 from clusterwright.cli.output import Exit, columns, note, say, say_json
@@ -148,7 +149,11 @@ def fit_(
     to: Annotated[
         Path | None, typer.Option("--to", metavar="FILE", help="Write answers to a .md, .csv, .xlsx or .json file.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file of --to.")] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option("--write", metavar="FILE", help="Write an architecture file that `cw plan` goes on from."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files of --to and --write.")] = False,
     catalogues: Annotated[
         list[str] | None, typer.Option("--catalogue", metavar="FILE", help="A catalogue of your own, over the shipped.")
     ] = None,
@@ -196,6 +201,9 @@ def fit_(
 
         write_answers(to, (Row(1, "", answer, more=more),), replace_file=force)
         note(f"wrote {to}")
+    if write is not None:
+        write_architecture(answer, write, replace=force)
+        note(f"wrote {write}")
     _print(answer, more, output)
     raise typer.Exit(_code(answer))
 

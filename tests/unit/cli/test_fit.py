@@ -59,3 +59,43 @@ def test_a_page_in_markdown() -> None:
     assert code == 0
     assert text.startswith("# llama-3.1-8b on h100")
     assert "| replicas for load |" in text
+
+
+def test_a_customer_and_a_profile(tmp_path: Path) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("skus: {mine: {shape: dgx-h100, price: $3.33}}\nprices: {h100: 1.0777}\n", encoding="utf-8")
+    code, text = fit("llama-3.1-8b", "mine", *CHAT, "--profile", str(profile), "--audience", "customer")
+    assert code == 0
+    assert "$3.33" in text
+    assert "1.08" not in text
+    assert "$1.08" in fit("llama-3.1-8b", "mine", *CHAT, "--profile", str(profile))[1]
+
+
+def test_json_and_csv_are_whole(tmp_path: Path) -> None:
+    values = json.loads(fit("llama-3.1-8b", "h100", *CHAT, "--format", "json", "--bom")[1])
+    best = values["machines"][0]
+    assert values["holds"]
+    assert best["tpot_s"]["low"] <= best["tpot_s"]["value"] <= best["tpot_s"]["high"]
+    assert values["bill"]["lines"][0]["what"] == "nodes"
+    head, row = fit("llama-3.1-8b", "h100", *CHAT, "--format", "csv")[1].splitlines()
+    assert head.startswith("model,GPU,rank")
+    assert row.startswith("llama-3.1-8b,h100,1,holds")
+
+
+def test_the_written_file_is_an_architecture_that_can_be_planned(tmp_path: Path) -> None:
+    for name, arguments in (("s", CHAT), ("t", ["--train", "--tokens", "20G", "--gpus", "16"])):
+        path = tmp_path / f"{name}.yaml"
+        assert fit("llama-3.1-8b", "h100", *arguments, "--write", str(path))[0] == 0
+        planned = RUN.invoke(app, ["plan", str(path), "--format", "json"])
+        assert planned.exit_code in (0, 1, 3), planned.output
+        assert json.loads(planned.stdout)
+    assert fit("llama-3.1-8b", "h100", *CHAT, "--write", str(path))[0] != 0
+
+
+def test_a_batch_ends_with_the_worst_of_its_rows(tmp_path: Path) -> None:
+    path, out = tmp_path / "q.csv", tmp_path / "a.csv"
+    path.write_text("model,gpu,gpus\nllama-3.1-8b,h100,\nllama-3.3-70b,h100,1\n", encoding="utf-8")
+    code, text = fit("--batch", str(path), "--to", str(out))
+    assert code == 1
+    assert "2 questions: 1 hold, 1 do not, 0 are invalid" in text
+    assert out.read_text(encoding="utf-8").count("\n") == 3
