@@ -7,15 +7,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clusterwright.app.extras import missing_extra
-from clusterwright.app.fitting import NOTHING_MORE, Answer, FitRequest, More, fit, markdown_of_fit, values_of_fit
+from clusterwright.app.fitting import FitRequest, fit, markdown_of_fit
+from clusterwright.app.fitting_forms import NOTHING_MORE, More, values_of_fit
 from clusterwright.files.inputs import read_source
 from clusterwright.files.outputs import write_text
 from clusterwright.lib.errors import InvalidInput, Place, Problem
-from clusterwright.plan.fitting.trainings import TrainingAnswer
+from clusterwright.plan.fitting.answers import ServingAnswer
 from clusterwright.report.tables_out import Cell, Table, as_csv, serving_rows, table_of, training_rows
+
+if TYPE_CHECKING:
+    from clusterwright.app.fitting import Answer
 
 #: Endings of files that answers are written to.
 ENDINGS: Final = (".md", ".csv", ".xlsx", ".json")
@@ -97,7 +101,7 @@ def _plain(head: str | None) -> str:
 
 def rows_of(answer: Answer) -> list[dict[str, Cell]]:
     """An answer as flat rows."""
-    return training_rows(answer) if isinstance(answer, TrainingAnswer) else serving_rows(answer)
+    return serving_rows(answer) if isinstance(answer, ServingAnswer) else training_rows(answer)
 
 
 def batch_table(rows: Sequence[Row]) -> Table:
@@ -139,7 +143,7 @@ def _markdown(rows: Sequence[Row]) -> str:
         if row.answer is None:
             pages.append(f"# Line {row.line}\n\nNot answered: {'; '.join(row.problems)}\n")
         else:
-            pages.append(markdown_of_fit(row.answer, row.more))
+            pages.append(markdown_of_fit(row.answer, row.more.blocks))
     return "\n".join(pages)
 
 

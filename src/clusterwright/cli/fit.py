@@ -5,25 +5,18 @@ from __future__ import annotations
 import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clusterwright.app.fitting import (
-    Answer,
-    FitRequest,
-    More,
-    csv_of_fit,
-    describe_fit,
-    fit,
-    markdown_of_fit,
-    more_of,
-    values_of_fit,
-    write_architecture,
-)
+from clusterwright.app.fitting import FitRequest, describe_fit, fit, markdown_of_fit
 from clusterwright.app.fitting_profile import load_profile
 from clusterwright.cli.output import Exit, columns, note, say, say_json
 from clusterwright.lib.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from clusterwright.app.fitting import Answer
+    from clusterwright.app.fitting_forms import More
 
 
 class Output(StrEnum):
@@ -195,28 +188,44 @@ def fit_(
     if model is None or machines is None:
         raise InvalidInput("name a model and one or several GPUs, such as: cw fit llama-3.3-70b h100,h200")
     answer = fit(request)
-    more = more_of(answer, request, bill=bill, elsewhere=elsewhere)
-    if to is not None:
-        from clusterwright.app.exporting import Row, write_answers
+    more = None
+    if bill or elsewhere:
+        from clusterwright.app.fitting_forms import more_of
 
-        write_answers(to, (Row(1, "", answer, more=more),), replace_file=force)
-        note(f"wrote {to}")
-    if write is not None:
-        write_architecture(answer, write, replace=force)
-        note(f"wrote {write}")
+        more = more_of(answer, request, bill=bill, elsewhere=elsewhere)
+    _write(answer, more, to, write, force)
     _print(answer, more, output)
     raise typer.Exit(_code(answer))
 
 
-def _print(answer: Answer, more: More, output: Output) -> None:
-    if output is Output.json:
-        say_json(values_of_fit(answer, more))
-    elif output is Output.csv:
-        say(csv_of_fit(answer).rstrip("\n"))
-    elif output is Output.markdown:
-        say(markdown_of_fit(answer, more).rstrip("\n"))
+def _write(answer: Answer, more: More | None, to: Path | None, architecture: Path | None, force: bool) -> None:
+    if to is not None:
+        from clusterwright.app.exporting import Row, write_answers
+        from clusterwright.app.fitting_forms import NOTHING_MORE
+
+        write_answers(to, (Row(1, "", answer, more=more or NOTHING_MORE),), replace_file=force)
+        note(f"wrote {to}")
+    if architecture is not None:
+        from clusterwright.app.fitting_forms import write_architecture
+
+        write_architecture(answer, architecture, replace=force)
+        note(f"wrote {architecture}")
+
+
+def _print(answer: Answer, more: More | None, output: Output) -> None:
+    if output in (Output.json, Output.csv):
+        from clusterwright.app.fitting_forms import NOTHING_MORE, csv_of_fit, values_of_fit
+
+        if output is Output.json:
+            say_json(values_of_fit(answer, more or NOTHING_MORE))
+        else:
+            say(csv_of_fit(answer).rstrip("\n"))
+        return
+    blocks = () if more is None else more.blocks
+    if output is Output.markdown:
+        say(markdown_of_fit(answer, blocks).rstrip("\n"))
     else:
-        say(describe_fit(answer, columns(), more))
+        say(describe_fit(answer, columns(), blocks))
 
 
 def _answer_batch(path: str, to: Path, request: FitRequest, force: bool) -> None:

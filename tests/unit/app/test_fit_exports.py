@@ -12,15 +12,8 @@ from pathlib import Path
 import pytest
 
 from clusterwright.app.exporting import fit_batch, write_answers
-from clusterwright.app.fitting import (
-    FitRequest,
-    csv_of_fit,
-    describe_fit,
-    fit,
-    markdown_of_fit,
-    more_of,
-    values_of_fit,
-)
+from clusterwright.app.fitting import FitRequest, describe_fit, fit, markdown_of_fit
+from clusterwright.app.fitting_forms import csv_of_fit, more_of, values_of_fit
 from clusterwright.files.spreadsheets import workbook
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.profiles import parse_profile
@@ -51,9 +44,9 @@ def forms(audience: Audience) -> dict[str, str]:
     answer = fit(asked)
     more = more_of(answer, asked, bill=True, elsewhere=True)
     return {
-        "text": describe_fit(answer, 120, more),
-        "narrow": describe_fit(answer, 80, more),
-        "markdown": markdown_of_fit(answer, more),
+        "text": describe_fit(answer, 120, more.blocks),
+        "narrow": describe_fit(answer, 80, more.blocks),
+        "markdown": markdown_of_fit(answer, more.blocks),
         "json": json.dumps(values_of_fit(answer, more)),
         "csv": csv_of_fit(answer),
     }

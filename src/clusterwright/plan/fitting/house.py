@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from clusterwright.catalogue.catalogues import fold
 from clusterwright.lib.errors import InvalidInput, Problem
-from clusterwright.model.profiles import Profile, Written
 from clusterwright.plan.fitting.prices import Hours
 from clusterwright.plan.fitting.reading import Wrong, hour_price, share
+
+if TYPE_CHECKING:
+    from clusterwright.model.profiles import Profile, Written
 
 Audience = Literal["internal", "customer"]
 T = TypeVar("T")

@@ -1,0 +1,86 @@
+"""An answer in other forms than a page, and what a page may say on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from clusterwright.app.fitting import FitRequest
+from clusterwright.files.catalogue import load_catalogue
+from clusterwright.files.outputs import write_text
+from clusterwright.plan.fitting.alternatives import Alternative, alternatives
+from clusterwright.plan.fitting.answers import ServingAnswer
+from clusterwright.plan.fitting.bills import bill_of
+from clusterwright.plan.fitting.documents import architecture_text
+from clusterwright.plan.materials import Materials
+from clusterwright.report.blocks import Block
+from clusterwright.report.fits_more import alternative_blocks, alternative_values, bill_blocks, bill_values
+from clusterwright.report.fits_values import serving_values, training_values
+from clusterwright.report.tables_out import as_csv, serving_rows, table_of, training_rows
+
+if TYPE_CHECKING:
+    from clusterwright.app.fitting import Answer
+
+
+@dataclass(frozen=True)
+class More:
+    """What is said beside the answer.
+
+    Args:
+        machine: that it is about, the best one.
+        bill: whether the bill of materials is wanted, `materials` where it could be counted.
+        elsewhere: the same work at published prices, None where nobody asked or a customer reads.
+    """
+
+    machine: str = ""
+    bill: bool = False
+    materials: Materials | None = None
+    elsewhere: tuple[Alternative, ...] | None = None
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """For a page."""
+        found = list[Block]()
+        if self.bill:
+            found += bill_blocks(self.materials, self.machine)
+        if self.elsewhere is not None:
+            found += alternative_blocks(self.elsewhere, self.machine)
+        return tuple(found)
+
+
+NOTHING_MORE: Final = More()
+
+
+def more_of(answer: Answer, request: FitRequest, *, bill: bool, elsewhere: bool) -> More:
+    """The bill and the alternatives of the best machine, as far as they are wanted and this audience may see them."""
+    found = None
+    if elsewhere and request.audience == "internal":
+        catalogue = load_catalogue(request.catalogues)
+        found = alternatives(answer.first, catalogue, request.today, answer.decoder.name)
+    return More(answer.first.machine.asked, bill, bill_of(answer.first, answer.wants) if bill else None, found)
+
+
+def values_of_fit(answer: Answer, more: More = NOTHING_MORE) -> dict[str, Any]:
+    """The answer as plain values."""
+    values = serving_values(answer) if isinstance(answer, ServingAnswer) else training_values(answer)
+    if more.bill:
+        values["bill"] = bill_values(more.materials)
+    if more.elsewhere is not None:
+        values["elsewhere"] = alternative_values(more.elsewhere)
+    return values
+
+
+def csv_of_fit(answer: Answer) -> str:
+    """The answer as CSV, one row per machine."""
+    rows = serving_rows(answer) if isinstance(answer, ServingAnswer) else training_rows(answer)
+    return as_csv(table_of(rows))
+
+
+def write_architecture(answer: Answer, path: Path, *, replace: bool = False) -> None:
+    """Write the architecture file that says what the answer says.
+
+    Raises:
+        InvalidInput: nothing holds, or the file exists.
+    """
+    write_text(path, architecture_text(answer), replace=replace)
