@@ -214,3 +214,21 @@ _FAINT = """() => {
   }
   return faint;
 }"""
+
+
+@pytest.mark.parametrize(("size", "cls"), [(DESK, "wide"), (PHONE, "narrow")], ids=["desk", "phone"])
+def test_one_drawing_of_the_layouts_is_seen_and_its_text_stays_inside(
+    browser: Browser, tmp_path: Path, size: dict[str, int], cls: str
+) -> None:
+    opened = Opened(browser, written(tmp_path, planned_proof()), size=size)
+    drawings = opened.page.locator("svg[id^=front], svg:has(> title[id^=front])")
+    seen = [drawing for drawing in drawings.all() if drawing.is_visible()]
+    assert [drawing.get_attribute("class") for drawing in seen] == [cls]
+    frame = seen[0].bounding_box()
+    assert frame
+    for text in seen[0].locator("text").all():
+        box = text.bounding_box()
+        assert box
+        assert box["x"] >= frame["x"] - 0.5
+        assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 0.5
+    opened.page.close()

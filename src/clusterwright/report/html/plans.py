@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from clusterwright.lib.figures import Origin
+from clusterwright.plan.fronts import Front
 from clusterwright.plan.results import Plan
 from clusterwright.report.html.costs import render_costs
 from clusterwright.report.html.derivations import Derivations
 from clusterwright.report.html.elements import Html, dotted, h, markup
+from clusterwright.report.html.fronts import render_fronts
 from clusterwright.report.html.loads import render_loads
 from clusterwright.report.html.memory import render_memory
 from clusterwright.report.html.placements import render_placements
 from clusterwright.report.html.words import origin_badge
 
 
-def render_plan(plan: Plan | None) -> Html:
-    """Every part of the plan that was made; "" when nothing was planned."""
+def render_plan(plan: Plan | None, fronts: Sequence[Front] = ()) -> Html:
+    """Every part of the plan that was made, with the layouts that were searched; "" when nothing was planned."""
     if plan is None:
         return Html("")
     derivations = Derivations()
@@ -22,6 +26,7 @@ def render_plan(plan: Plan | None) -> Html:
         _misfits(plan),
         render_memory(plan, derivations),
         render_placements(plan),
+        render_fronts(fronts),
         render_loads(plan, derivations),
         render_costs(plan, derivations),
         _unplanned(plan),

@@ -155,6 +155,7 @@ svg .mid{text-anchor:middle}svg .end{text-anchor:end}
 svg .box{fill:var(--card);stroke:var(--strong)}svg .sunk{fill:var(--sunk);stroke:var(--line)}
 svg .domain{fill:none;stroke:var(--strong);stroke-dasharray:4 3}
 svg .wire{stroke:var(--strong);fill:none}svg .axis{stroke:var(--strong)}
+svg .tick{stroke:var(--line)}svg .ring{fill:none;stroke:var(--ink);stroke-width:2}
 svg .gap{stroke:var(--paper);stroke-width:1}
 svg .k0{fill:var(--c0)}svg .k1{fill:var(--c1)}svg .k2{fill:var(--c2)}svg .k3{fill:var(--c3)}svg .k4{fill:var(--c4)}
 svg .k5{fill:var(--c5)}svg .k6{fill:var(--c6)}svg .k7{fill:var(--c7)}svg .k8{fill:var(--c8)}
@@ -207,7 +208,7 @@ _PHONE: Final = """
 @media (max-width:700px){
 body{font-size:16px}h1{font-size:1.5rem}.sentence{font-size:1.1rem}
 .frame{padding:1rem 1rem 3rem}
-.wide{display:none}.narrow{display:block}
+.wide{display:none}.narrow{display:block}ul.tree b{white-space:normal}
 .facts{grid-template-columns:repeat(2,minmax(0,1fr))}
 .tiles{grid-template-columns:repeat(2,minmax(0,1fr))}
 ol.steps li{grid-template-columns:auto 1fr}

@@ -1,0 +1,253 @@
+"""Layouts of each service as points, cost against time per token, and why the popular ones are not the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from clusterwright.lib.figures import format_amount, format_value
+from clusterwright.plan.fronts import Front, Point
+from clusterwright.report.html.drawing import LETTER, line, picture, words
+from clusterwright.report.html.elements import Child, Html, fold, h, markup, table
+
+#: Pixels of the drawing for a desk and for a phone.
+_WIDTHS: Final = {"wide": 680.0, "narrow": 340.0}
+_HEIGHT: Final = 300.0
+_LEFT: Final = 44.0
+_RIGHT: Final = 16.0
+_TOP: Final = 26.0
+_BOTTOM: Final = 44.0
+_LABEL: Final = 11
+#: Ratio of the ends from which an axis is logarithmic.
+_LOGARITHMIC: Final = 8.0
+_MOST_ROWS: Final = 40
+
+
+def render_fronts(fronts: Sequence[Front]) -> Html:
+    """A drawing per service that has a possible layout, and the reasons of those that lost; "" without any."""
+    return markup(_front(front, f"front{i}") for i, front in enumerate(fronts) if front.points or front.losers)
+
+
+def _front(front: Front, key: str) -> Html:
+    return markup(
+        h("h3", f"Layouts of {front.workload}"),
+        h("p", _said(front), cls="small"),
+        _drawing(front, key) if front.points else None,
+        fold(
+            ("The same as a table ", h("span", f"{len(front.points)} possible layouts", cls="soft")),
+            _points(front),
+            cls="fold",
+        )
+        if front.points
+        else None,
+        table(
+            ("Popular layout", "Ranks", "Why not"),
+            ((lost.name, lost.layout, lost.reason) for lost in front.losers),
+            caption=f"Popular layouts of {front.workload} that are not the best",
+            cls="stack",
+        )
+        if front.losers
+        else None,
+    )
+
+
+def _said(front: Front) -> str:
+    constants = f"constants {front.calibrated_on}" if front.calibrated_on else "constants that nobody measured"
+    planned = f" Of the planned layout it says: {front.planned_reason}." if front.planned_reason else ""
+    return (
+        f"The search judged {front.tried:,} layouts at the declared load, lengths and targets ({constants}); "
+        f"{len(front.points)} are possible, spares for the declared losses counted.{planned}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Values → pixels between two ends, in logarithms where they are far apart."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    logarithmic: bool
+
+    def at(self, value: float) -> float:
+        """Pixels of a value."""
+        scale: Callable[[float], float] = math.log if self.logarithmic else float
+        share = (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
+        return self.start + share * (self.end - self.start)
+
+    def marks(self) -> list[float]:
+        """Round values on the axis."""
+        if self.logarithmic:
+            first = math.floor(math.log10(self.low))
+            return [
+                v for e in range(first, first + 12) for m in (1, 2, 5) if self.low <= (v := m * 10.0**e) <= self.high
+            ]
+        rough = (self.high - self.low) / 5
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
+        return [i * step for i in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+
+
+def _axis(values: Sequence[float], start: float, end: float) -> _Axis:
+    low, high = min(values), max(values)
+    if low == high:
+        low, high = low * 0.9, high * 1.1
+    logarithmic = low > 0 and high / low >= _LOGARITHMIC
+    room = (high / low) ** 0.08 if logarithmic else (high - low) * 0.08
+    if logarithmic:
+        return _Axis(low / room, high * room, start, end, True)
+    return _Axis(max(low - room, 0.0), high + room, start, end, False)
+
+
+def _drawing(front: Front, key: str) -> Html:
+    legend = h(
+        "ul",
+        h("li", _mark("k1", 5), " no other layout beats it in both"),
+        h("li", _mark("k0", 4), " another one does"),
+        h("li", _mark("ring", 5), " the planned layout"),
+        cls="legend",
+    )
+    drawn = (_picture(front, f"{key}-{cls}", width, cls) for cls, width in _WIDTHS.items())
+    return markup(legend, h("figure", *drawn))
+
+
+def _picture(front: Front, key: str, width: float, cls: str) -> Html:
+    times = [point.tpot_s * 1e3 for point in front.points]
+    target = None if front.tpot_target_s is None else front.tpot_target_s * 1e3
+    x = _axis([point.cost for point in front.points], _LEFT, width - _RIGHT)
+    y = _axis([*times, *([target] if target is not None else [])], _HEIGHT - _BOTTOM, _TOP)
+    shapes: list[Child] = [*_grid(x, y, front.unit)]
+    if target is not None:
+        level = y.at(target)
+        shapes += [line(_LEFT, level, x.end, level, "limit", width=2)]
+        shapes += [words(x.end, level - 5, f"target {format_value(target)} ms", "s11 end")]
+    shapes.append(_staircase(front, x, y))
+    shapes += [_dot(point, x, y, front.unit) for point in sorted(front.points, key=lambda p: (p.on_front, p.planned))]
+    shapes += _labels(front.points, x, y)
+    return picture(
+        width, _HEIGHT, *shapes, title=f"Layouts of {front.workload}: cost against time per token",
+        description="Left and low is better. Joined points are those that no other layout beats in both; the table "
+        "below says the same in numbers.",
+        cls=cls, id_=key,
+    )  # fmt: skip
+
+
+def _staircase(front: Front, x: _Axis, y: _Axis) -> Html:
+    """The line below which no layout lies: nothing between two layouts can be had."""
+    best = sorted((point for point in front.points if point.on_front), key=lambda p: p.cost)
+    corners: list[tuple[float, float]] = []
+    for point in best:
+        at = (x.at(point.cost), y.at(point.tpot_s * 1e3))
+        if corners:
+            corners.append((at[0], corners[-1][1]))
+        corners.append(at)
+    return h("polyline", points=" ".join(f"{a:.1f},{b:.1f}" for a, b in corners), cls="wire", stroke_width=1.5)
+
+
+def _mark(cls: str, radius: float) -> Html:
+    return h("svg", h("circle", cx=6, cy=6, r=radius, cls=cls), width=12, height=12, aria_hidden="true")
+
+
+def _grid(x: _Axis, y: _Axis, unit: str) -> list[Html]:
+    shapes = []
+    for mark in x.marks():
+        at = x.at(mark)
+        shapes += [
+            line(at, _TOP, at, _HEIGHT - _BOTTOM, "tick"),
+            words(at, _HEIGHT - _BOTTOM + 15, _amount(mark, unit), "s11 mid"),
+        ]
+    for mark in y.marks():
+        at = y.at(mark)
+        shapes += [
+            line(_LEFT, at, x.end, at, "tick"),
+            words(_LEFT - 6, at + 4, format_value(mark), "s11 end"),
+        ]
+    shapes.append(
+        words((x.start + x.end) / 2, _HEIGHT - 8, f"cost, {unit}{' (log)' if x.logarithmic else ''}", "s12 mid")
+    )
+    shapes.append(words(4, 14, f"time per output token, ms{' (log)' if y.logarithmic else ''}", "s12"))
+    return shapes
+
+
+def _amount(value: float, unit: str) -> str:
+    return format_amount(value, unit.partition("/")[0]) if unit[:1] in "$€£" else format_value(value)
+
+
+def _dot(point: Point, x: _Axis, y: _Axis, unit: str) -> Html:
+    at_x, at_y = x.at(point.cost), y.at(point.tpot_s * 1e3)
+    dot = h(
+        "circle",
+        h("title", f"{point.layout}: {_numbers(point, unit)}"),
+        cx=at_x, cy=at_y, r=5 if point.on_front else 4, cls="k1 gap" if point.on_front else "k0 gap",
+    )  # fmt: skip
+    ring = h("circle", cx=at_x, cy=at_y, r=8.5, cls="ring") if point.planned else None
+    return markup(ring, dot)
+
+
+def _numbers(point: Point, unit: str) -> str:
+    return (
+        f"{format_amount(point.cost, unit)}, {format_value(point.tpot_s * 1e3)} ms per token, TTFT "
+        f"{format_value(point.ttft_s)} s, {point.replicas} replicas on {point.gpus} GPUs"
+    )
+
+
+def _labels(points: Sequence[Point], x: _Axis, y: _Axis) -> list[Html]:
+    """Names of the best and the planned layouts where they cover no other name."""
+    taken: list[tuple[float, float, float, float]] = []
+    shapes = []
+    named = [point for point in points if point.on_front or point.planned or point.best]
+    for point in sorted(named, key=lambda p: (not p.planned, not p.best, p.cost)):
+        roles = [role for role, is_one in (("plan", point.planned), ("best", point.best)) if is_one]
+        said = f"{point.layout} ({', '.join(roles)})" if roles else point.layout
+        wide = len(said) * _LABEL * LETTER
+        at_x, at_y = x.at(point.cost), y.at(point.tpot_s * 1e3)
+        right = at_x + 12 + wide <= x.end + _RIGHT - 2
+        left = at_x + 12 if right else at_x - 12 - wide
+        for shift in (-8.0, 16.0, -20.0, 28.0, -32.0):
+            area = (left, at_y + shift - 10, left + wide, at_y + shift + 2)
+            if not any(_overlap(area, other) for other in taken):
+                taken.append(area)
+                anchor = at_x + 12 if right else at_x - 12
+                shapes.append(words(anchor, at_y + shift, said, "s11" if right else "s11 end"))
+                break
+    return shapes
+
+
+def _overlap(one: tuple[float, float, float, float], two: tuple[float, float, float, float]) -> bool:
+    return one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]
+
+
+def _points(front: Front) -> Html:
+    shown = front.points[:_MOST_ROWS]
+    rows = (
+        (
+            point.layout,
+            format_amount(point.cost, front.unit),
+            f"{format_value(point.tpot_s * 1e3)} ms",
+            f"{format_value(point.ttft_s)} s",
+            point.replicas,
+            point.gpus,
+            ", ".join(
+                word
+                for word, is_one in (
+                    ("planned", point.planned), ("best", point.best), ("not beaten in both", point.on_front)
+                )
+                if is_one
+            ),
+        )
+        for point in shown
+    )  # fmt: skip
+    rest = len(front.points) - len(shown)
+    return markup(
+        table(
+            ("Layout", "Cost", "Per token", "TTFT", "Replicas", "GPUs", ""),
+            rows,
+            caption=f"Possible layouts of {front.workload}, cheapest first",
+            numeric=(1, 2, 3, 4, 5),
+            cls="stack",
+        ),
+        h("p", f"and {rest} more, none of them cheaper", cls="small") if rest > 0 else None,
+    )
