@@ -1,7 +1,7 @@
-"""The shortest way from a job's arrival to its start, for a job that alone decides what happens (`State.lone`).
+"""The shortest way for a job that comes alone: it starts, or waits, and nothing else changes.
 
-A whole cycle would look at nobody else, so neither a line nor an order of queues is needed: where there is room, a job
-comes and starts. Where it cannot start, a cycle finds out what follows.
+A whole cycle would look at nobody else, so neither an order of queues nor a turn is needed. Where more may follow (a
+promise, a preemption, a budget that sets it apart), a whole cycle looks.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 from clusterwright.queueing.decisions import Start
 from clusterwright.queueing.gangs import NoFit
 from clusterwright.queueing.limits import gpus_allowed
+from clusterwright.queueing.ordering import Order
+from clusterwright.queueing.policies import Backfill
 from clusterwright.queueing.requests import Request
 from clusterwright.queueing.state import State
 
 
 def start_alone(request: Request, state: State, now_s: float) -> Start | None:
-    """Start a job on the first of its flavors on which it can; None, and nothing changes, when there is none."""
+    """Start a job (`State.lone`) on the first of its flavors that has room; None, and nothing changes, without."""
     demand, usage, policy = request.demand, state.usage, state.policy
     least, floors = demand.least_gpus, state.cluster.floors
     for flavor in demand.flavors or state.cluster.flavors:
@@ -31,3 +33,28 @@ def start_alone(request: Request, state: State, now_s: float) -> Start | None:
         state.start(request, placement, now_s, borrowed=borrowed)
         return Start(request, placement, borrowed)
     return None
+
+
+def wait_alone(request: Request, state: State, now_s: float) -> bool:
+    """Whether the newcomer cannot start and nothing follows from that; it counts as looked at then."""
+    if state.preempts or not state.undisturbed(now_s):
+        return False
+    line, promise, easy = state.lines[request.queue], state.promise, state.policy.backfill is Backfill.EASY
+    if line.seen != state.freed:
+        return False
+    if not easy and state.tree.strict(request.queue):
+        head = line.head()
+        if line.by_user or head is None or not head.tried:
+            return False
+        state.take_woken()
+        return True
+    bunch = line.bunch_of(request)
+    if (easy and promise is None) or len(line.fresh) > 1 or bunch.next() is not request:
+        return False
+    if state.cluster.holds(request.demand):
+        return False
+    if promise is not None and not Order(state, now_s).behind(request, promise.request):
+        return False
+    bunch.tried, line.fresh = len(bunch), {}
+    state.take_woken()
+    return True

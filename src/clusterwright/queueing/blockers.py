@@ -338,7 +338,7 @@ class _Inquiry:
 
     def _next_release(self, flavor: str, queues: Collection[str] | None) -> Holding | None:
         running = self.state.running
-        ends = (running[job] for _, _, job in self.state.releases(flavor))
+        ends = (running[job] for _, _, job, *_ in self.state.releases(flavor))
         return next((h for h in ends if h.placement.gpus and (queues is None or h.request.queue in queues)), None)
 
     def _blocker(

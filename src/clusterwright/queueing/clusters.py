@@ -56,6 +56,15 @@ class Cluster:
         floor = self.floors.get(flavor)
         return floor is not None and floor.could_ever(demand)
 
+    def holds(self, demand: Demand) -> bool:
+        """Whether usable nodes hold as many tasks as the first group needs; cheap, and no more than that."""
+        group = demand.groups[0]
+        for flavor in demand.flavors or self.flavors:
+            floor = self.floors.get(flavor)
+            if floor is not None and floor.holds(group.gpus, group.fewest):
+                return True
+        return False
+
     def complaint(self, demand: Demand, flavor: str) -> str:
         """What is wrong with the demand's topology wish here, "" when nothing is; `find` says MISCONFIGURED then."""
         floor = self.floors.get(flavor)

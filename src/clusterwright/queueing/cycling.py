@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from clusterwright.model.jobs import JobId
-from clusterwright.queueing.arriving import start_alone
+from clusterwright.queueing.arriving import start_alone, wait_alone
 from clusterwright.queueing.commitments import Claim, Promise
 from clusterwright.queueing.decisions import Decisions, Preemption, Start
 from clusterwright.queueing.evicting import find_victims
@@ -41,8 +41,12 @@ def run_cycle(state: State, now_s: float) -> Decisions:
     """
     if not state.wake_due(now_s) and not state.claims:
         return _NOTHING
-    if (request := state.lone()) is not None and (start := start_alone(request, state, now_s)) is not None:
-        return Decisions((start,))
+    request = state.newcomer
+    if request is not None:
+        if state.lone() and (start := start_alone(request, state, now_s)) is not None:
+            return Decisions((start,))
+        if wait_alone(request, state, now_s):
+            return _NOTHING
     return _Cycle(state, now_s).run()
 
 
@@ -89,7 +93,7 @@ class _Cycle:
         quick = len(woken) > 1 and not state.preempts and not (self.easy and state.promise is None)
         possible: list[Demand] = []
         if quick:
-            possible = [d for d in state.asking if self._possible(d)]
+            possible = [d for d in state.asking if state.cluster.holds(d)]
             wanted = {q for d in possible for q in state.asking[d]}
             if state.promise is not None:
                 wanted |= {q for q in woken if state.lines[q].ranked is None}
@@ -113,7 +117,7 @@ class _Cycle:
                 self._again = True  # others may be promised a start now
             if self._again:
                 break
-            if quick and self.starts and not (possible := [d for d in possible if self._possible(d)]):
+            if quick and self.starts and not (possible := [d for d in possible if state.cluster.holds(d)]):
                 break
         offers.close()
 
@@ -126,18 +130,9 @@ class _Cycle:
     def _hopeless_at_all(self, request: Request) -> bool:
         """Whether a job has no room and nothing follows from that: neither a preemption nor a promise."""
         promise = self.state.promise
-        if self.state.preempts or (self.easy and promise is None) or self._possible(request.demand):
+        if self.state.preempts or (self.easy and promise is None) or self.state.cluster.holds(request.demand):
             return False
         return promise is None or self.order.behind(request, promise.request)
-
-    def _possible(self, demand: Demand) -> bool:
-        """Whether usable nodes hold as many tasks as the first group needs; cheap, and no more than that."""
-        group, cluster = demand.groups[0], self.state.cluster
-        for flavor in demand.flavors or cluster.flavors:
-            floor = cluster.floors.get(flavor)
-            if floor is not None and floor.holds(group.gpus, group.fewest):
-                return True
-        return False
 
     # -- one job --------------------------------------------------------------------------------------------------
 
@@ -264,7 +259,7 @@ class _Cycle:
     def _backfill(self, bunch: Bunch, request: Request, promise: Promise) -> None:
         """Start a job behind the promised one if that keeps the promise; moves the bunch on."""
         state, demand = self.state, request.demand
-        if not self._possible(demand):
+        if not state.cluster.holds(demand):
             self._pass_over(bunch)
             return
         window = promise.at_s - self.now_s

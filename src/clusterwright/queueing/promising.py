@@ -8,6 +8,7 @@ one is taken to hold them for good. Source: Lifka, "The ANL/IBM SP scheduling sy
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -16,8 +17,11 @@ from clusterwright.queueing.commitments import Promise
 from clusterwright.queueing.domains import Ints
 from clusterwright.queueing.gangs import NoFit
 from clusterwright.queueing.limits import gpus_allowed
-from clusterwright.queueing.requests import Demand, Request, resources_of
+from clusterwright.queueing.requests import Demand, Holding, Request, resources_of
 from clusterwright.queueing.state import End, State
+
+#: Slots of a future that were not counted.
+_UNKNOWN: Final = -1
 
 
 def find_promise(request: Request, state: State, now_s: float) -> Promise | None:
@@ -97,6 +101,7 @@ class _Future:
         self._running, self._flavor, self._floor = state.running, flavor, state.cluster.floors[flavor]
         largest = max(demand.groups, key=lambda g: g.gpus)
         self._size, self._least = max(largest.gpus, 1), demand.least_gpus
+        self._alone = bool(demand.single)
         self._tasks = largest.fewest if largest.gpus else 0
         floor, free = self._floor, self._floor.free
         if state.claims:
@@ -114,16 +119,40 @@ class _Future:
 
     def advance(self) -> JobId | None:
         """On to the next instant by which a placement may exist; the last job that ends then, None when none helps."""
-        ends, running, effect, size = self._ends, self._running, self._floor.effect, self._size
+        place = self._first_room() if self._alone and not self._next and not self._slots else self._enough()
+        if place is None:
+            return None
+        last = self._ends[place]
+        self._settle(self._ends[self._next : place + 1])
+        self._next, self.at_s = place + 1, last[0]
+        return last[2]
+
+    def _first_room(self) -> int | None:
+        """The place of the end after which a node first holds one task, where none does at first."""
+        ends, free, up, size, found = self._ends, self._free, self._up, self._size, False
+        for place, (at_s, _, job, only, released, _, _) in enumerate(ends):
+            if only >= 0:
+                after = free[only] = free[only] + released
+                found = found or (after >= size and up[only])
+            else:
+                for node, more in self._released(job):
+                    after = free[node] = free[node] + more
+                    found = found or (after >= size and up[node])
+            if found and (place + 1 == len(ends) or ends[place + 1][0] != at_s):
+                self._slots = _UNKNOWN
+                return place
+        return None
+
+    def _enough(self) -> int | None:
+        """The place of the end after which there are enough GPUs, and nodes hold enough tasks of the largest kind."""
+        ends, size = self._ends, self._size
+        if self._slots == _UNKNOWN:
+            there = [max(gpus, 0) for gpus, usable in zip(self._free, self._up, strict=True) if usable]
+            self._gpus, self._slots = sum(there), sum(gpus // size for gpus in there)
         free, up, gpus, slots = self._free, self._up, self._gpus, self._slots
         for place in range(self._next, len(ends)):
-            at_s, _, job = ends[place]
-            placement = running[job].placement
-            runs = placement.runs
-            parts: Iterable[tuple[int, int]] = ((runs[0][1], placement.gpus),)
-            if len(runs) > 1 or placement.domain is not None:
-                parts = effect(placement, running[job].request.demand).gpus.items()
-            for node, more in parts:
+            at_s, _, job, only, released, _, _ = ends[place]
+            for node, more in ((only, released),) if only >= 0 else self._released(job):
                 before = free[node]
                 after = free[node] = before + more
                 if up[node]:
@@ -134,10 +163,14 @@ class _Future:
             if slots >= self._tasks and gpus >= self._least:
                 if place + 1 < len(ends) and ends[place + 1][0] == at_s:
                     continue
-                self._settle(ends[self._next : place + 1])
-                self._gpus, self._slots, self._next, self.at_s = gpus, slots, place + 1, at_s
-                return job
+                self._gpus, self._slots = gpus, slots
+                return place
         return None
+
+    def _released(self, job: JobId) -> Iterable[tuple[int, int]]:
+        """(node, GPUs) that a running job gives back."""
+        holding = self._running[job]
+        return self._floor.effect(holding.placement, holding.request.demand).gpus.items()
 
     def free(self) -> Ints:
         """`(nodes,) int32` GPUs that are free then."""
@@ -145,18 +178,23 @@ class _Future:
 
     def _settle(self, ended: Sequence[End]) -> None:
         """Give back quota and further resources of these; GPUs are counted already."""
-        returned: dict[tuple[str, bool], int] = {}
-        for _, _, job in ended:
-            holding = self._running[job]
-            owner, placement = holding.request, holding.placement
-            key = (owner.queue, owner.preemptible)
-            returned[key] = returned.get(key, 0) + placement.gpus
-            if placement.domain is not None or not owner.demand.plain:
-                further = self._floor.effect(placement, owner.demand).further
-                for name, amounts in self.spare.items():
-                    for node, parts in further.get(name, {}).items():
-                        amounts[node] += parts
-                used = resources_of(owner.demand, placement)
-                self.usage.remove(owner.queue, self._flavor, 0, used, preemptible=owner.preemptible)
-        for (queue, preemptible), gpus in returned.items():
-            self.usage.remove(queue, self._flavor, gpus, preemptible=preemptible)
+        owner, total, takes = "", 0, True
+        for _, _, job, node, gpus, queue, preemptible in ended:
+            if queue != owner or preemptible is not takes:
+                self.usage.remove(owner, self._flavor, total, preemptible=takes)
+                owner, total, takes = queue, 0, preemptible
+            total += gpus
+            if node < 0:
+                self._settle_further(self._running[job])
+        self.usage.remove(owner, self._flavor, total, preemptible=takes)
+
+    def _settle_further(self, holding: Holding) -> None:
+        owner, placement = holding.request, holding.placement
+        if placement.domain is None and owner.demand.plain:
+            return
+        further = self._floor.effect(placement, owner.demand).further
+        for name, amounts in self.spare.items():
+            for node, parts in further.get(name, {}).items():
+                amounts[node] += parts
+        used = resources_of(owner.demand, placement)
+        self.usage.remove(owner.queue, self._flavor, 0, used, preemptible=owner.preemptible)

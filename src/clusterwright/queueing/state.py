@@ -25,8 +25,11 @@ from clusterwright.queueing.requests import Holding, Placement, Request, resourc
 from clusterwright.queueing.usages import Usage
 from clusterwright.queueing.windows import Window
 
-#: (time, number, job): when a job ends, or may start at the earliest; numbers are those of arrival.
-End = tuple[float, int, JobId]
+#: (time, number, job): when a job may start at the earliest; numbers are those of arrival.
+Sleep = tuple[float, int, JobId]
+#: (time, number, job, node, GPUs, queue, preemptible): when a running job ends and what it gives back then. The node is
+#: −1 where there are several, or where the job has more than GPUs.
+End = tuple[float, int, JobId, int, int, str, bool]
 
 
 class State:
@@ -81,7 +84,7 @@ class State:
         self._spare_gpus = {f: _unusable(floor) for f, floor in self.cluster.floors.items()}
         self._woken: set[str] = set()
         self._all_woken = False
-        self._sleeping: list[End] = []
+        self._sleeping: list[Sleep] = []
         self._ends: dict[str, list[End]] = {}
         self._end_of: dict[JobId, End] = {}
         self._count = 0
@@ -230,22 +233,31 @@ class State:
             self._seat(self.newcomer)
         return self._asking
 
-    def lone(self) -> Request | None:
-        """The newcomer, where it alone decides what happens: nobody else waits, or nobody who waits can start.
+    def lone(self) -> bool:
+        """Whether the newcomer alone decides what happens: nobody else waits, or nobody who waits can start.
 
         Those who wait cannot when nothing came free since they were looked at. A job may pass them where its queue is
         best effort; promises, claims, windows and budgets are for a whole cycle to look at.
         """
         request = self.newcomer
         if request is None or self.promise is not None or self.claims or self.windows or self.budgets is not None:
-            return None
+            return False
         line = self._lines[request.queue]
         if len(self.waiting) - len(self.apart) > 1:
             may_pass = not (self._all_woken or self.preempts or self.policy.backfill is Backfill.EASY)
             if not may_pass or (line.seen != self.freed and line.bunches) or self.tree.strict(request.queue):
-                return None
+                return False
         line.seen = self.freed
-        return request
+        return True
+
+    def undisturbed(self, now_s: float) -> bool:
+        """Whether nothing but the newcomer is to be looked at, and the promise stands as it is."""
+        if self._woken or self._all_woken or self.claims:
+            return False
+        promise = self.promise
+        if promise is None:
+            return True
+        return promise.surprises == self.surprises and promise.at_s > now_s and not promise.passed
 
     def wake(self) -> None:
         """Something may have become possible: every line is looked at in the next cycle."""
@@ -403,8 +415,12 @@ class State:
         ends_s = holding.ends_by_s
         if ends_s is not None:
             self._count += 1
-            entry = self._end_of[holding.request.id] = (ends_s, self._count, holding.request.id)
-            ends = self._ends.get(holding.placement.flavor)
+            request, placement = holding.request, holding.placement
+            job, runs = request.id, placement.runs
+            node = runs[0][1] if len(runs) == 1 and placement.domain is None and request.demand.plain else -1
+            entry = (ends_s, self._count, job, node, placement.gpus, request.queue, request.preemptible)
+            self._end_of[job] = entry
+            ends = self._ends.get(placement.flavor)
             if ends is not None:
                 insort(ends, entry)
 
