@@ -57,6 +57,12 @@ def fit_(
         Text, typer.Option("--in-p95", metavar="N", help="95th percentile of prompts; else all are equally long.")
     ] = None,
     p95_out: Annotated[Text, typer.Option("--out-p95", metavar="N", help="95th percentile of answers.")] = None,
+    trace: Annotated[
+        Text,
+        typer.Option(
+            "--trace", metavar="FILE", help="Lengths, rate and prefix reuse of requests in CSV or JSON lines."
+        ),
+    ] = None,
     reuse: Annotated[
         Text, typer.Option("--reuse", metavar="SHARE", help="Share of prompt tokens found in the prefix cache.")
     ] = None,
@@ -170,6 +176,14 @@ def fit_(
         "gpus": gpus, "budget": budget, "power": power, "pue": pue, "nic": nic, "goal": goal, "tokens": tokens,
         "deadline": deadline, "sequence": sequence, "batch-size": batch, "precision": precision, "framework": framework,
     }  # fmt: skip
+    if trace is not None:
+        from clusterwright.app.fitting_traces import read_requests
+
+        found = read_requests(trace)
+        note(found.told)
+        options = {**found.options, **{name: text for name, text in options.items() if text is not None}}
+        if options.get("concurrency") or budget or power:
+            options.pop("rate", None)
     request = FitRequest(
         model or "",
         [name.strip() for name in (machines or "").split(",") if name.strip()],

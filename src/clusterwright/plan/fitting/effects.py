@@ -131,7 +131,7 @@ def _lengths(fit: ServingFit, wants: Wants) -> Asked | None:
         longer = replace(longer, max_model_len=round(3 * (own.mean_in + own.mean_out)))
     factor = _tried(fit, longer)
     why = f"all prompts are taken as equally long; if the 95th percentile is 3 × the mean, {_said(factor)}"
-    return Asked("How long are prompts and outputs at p95?", "--in-p95 --out-p95", why, _worth(factor))
+    return Asked("How long are prompts and outputs at p95?", "--in-p95 --out-p95, or --trace", why, _worth(factor))
 
 
 def _reuse(fit: ServingFit, wants: Wants) -> Asked | None:

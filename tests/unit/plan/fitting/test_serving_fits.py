@@ -92,8 +92,8 @@ def test_questions_that_were_answered_are_not_asked() -> None:
             "llama-3.1-8b", "h100", **CHAT, in_p95="3000", out_p95="500", price="2", survive="1", reuse="10%"
         ).asked
     }
-    assert {"--in-p95 --out-p95", "--price", "--survive", "--reuse"} <= asked
-    assert not {"--in-p95 --out-p95", "--price", "--survive", "--reuse"} & told
+    assert {"--in-p95 --out-p95, or --trace", "--price", "--survive", "--reuse"} <= asked
+    assert not {"--in-p95 --out-p95, or --trace", "--price", "--survive", "--reuse"} & told
 
 
 def test_an_old_price_is_marked_and_a_missing_one_is_no_money() -> None:
