@@ -23,6 +23,8 @@ from validation import lines, writing  # noqa: E402
 needs_cases = pytest.mark.skipif(
     not (CASES / "memory.jsonl").is_file(), reason="public measurements are missing: ../shared/cases beside the clone"
 )
+#: All sets take a minute of CPU, on a busy machine far more.
+pytestmark = pytest.mark.timeout(1200)
 NUMBER = re.compile(r"\d[\d,]*\.?\d*")
 
 

@@ -18,10 +18,13 @@ from clusterwright.calibrating.measurements import Measurement, Worker  # noqa: 
 from clusterwright.physics.layouts import Layout  # noqa: E402
 from validation import serving  # noqa: E402
 
-pytestmark = pytest.mark.skipif(
-    not (CASES / "serving.csv").is_file(),
-    reason="public measurements are missing: ../shared/cases/serving.csv beside the clone",
-)
+pytestmark = [
+    pytest.mark.timeout(1200),  # 21 fits: a minute of CPU, on a busy machine far more
+    pytest.mark.skipif(
+        not (CASES / "serving.csv").is_file(),
+        reason="public measurements are missing: ../shared/cases/serving.csv beside the clone",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -35,12 +35,18 @@ of your own measurements ([calibrate.md](calibrate.md)); [planning.md](planning.
 - *bias*: median of predicted ÷ measured − 1. A family of at least {least} rows whose median error is over twice that of
   its set is FAR OFF, which misses the bar.
 - A missed bar stays MISSED here until the formulas are better; nothing is tuned to single rows.
+
+Sources: start-up logs in reports to vLLM, SGLang and TensorRT-LLM; training memory from BigScience's chronicle of
+BLOOM, torchtitan's reports, Stas Bekman's ML engineering book and ms-swift; serving from InferenceX and other runs that
+the aiconfigurator-core wheel ships (Apache-2.0); throughput from the performance pages of NVIDIA Megatron-Bridge and
+torchtitan's reports; latencies of nccl-tests by system and release, and the bus bandwidths in `physics/published.py`.
 """
 #: What no score can say of itself.
 _PLAINLY: Final = """\
 What the numbers below cannot say of themselves:
 
-- **Held out** are constants. The shape of the formulas was chosen by people who had seen the rows.
+- **Held out** are constants. The shape of the formulas was chosen by people who had seen the rows. *New model*, *new
+  system*, *unseen system* and *rank count left out* ask more than most questions do: nothing like the row was fitted.
 - **Serving** is measured in closed loops, most of them one publisher's sweeps, with prompts of one length that share
   nothing. Rows that were held out still share its harness. Percentiles under arrivals, prefix reuse and speculation are
   computed, and hardly measured. Published settings are tuned ones: an engine with its defaults is slower.
