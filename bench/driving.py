@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from clusterwright.lib.collecting import rare_collections
 from clusterwright.model.jobs import JobId
 from clusterwright.queueing.clusters import NodeInfo
 from clusterwright.queueing.cycling import run_cycle
@@ -87,13 +88,18 @@ def requests(jobs: Sequence[Job]) -> list[Request]:
 
 
 def drive(state: State, asked: Sequence[Request], run_s: Sequence[float]) -> Outcome:
-    """Every event time is one cycle, after its ends and its arrivals.
+    """Every event time is one cycle, after its ends and its arrivals; garbage is collected as rarely as in `simulate`.
 
     Args:
         asked: in order of submission.
         run_s: of each.
     """
     runs = {request.id: seconds for request, seconds in zip(asked, run_s, strict=True)}
+    with rare_collections():
+        return _drive(state, asked, runs)
+
+
+def _drive(state: State, asked: Sequence[Request], runs: Mapping[JobId, float]) -> Outcome:
     ends: list[tuple[float, JobId]] = []
     starts: dict[str, float] = {}
     arrivals = iter(asked)

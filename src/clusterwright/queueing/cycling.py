@@ -39,7 +39,7 @@ def run_cycle(state: State, now_s: float) -> Decisions:
     Args:
         now_s: the time, never before that of an earlier cycle.
     """
-    if not state.wake_due(now_s) and not state.claims:
+    if not state.waiting or not (state.wake_due(now_s) or state.claims):
         return _NOTHING
     request = state.newcomer
     if request is not None:

@@ -144,7 +144,8 @@ class State:
         used = () if request.demand.plain else resources_of(request.demand, placement)
         self.usage.add(queue, flavor, gpus, used, preemptible=request.preemptible)
         self.running[request.id] = holding
-        self._unrank(queue)
+        if self.waiting:
+            self._unrank(queue)
         if self.preempts:
             self.priorities[flavor][request.priority] += 1
         self._expect(holding)
@@ -163,11 +164,15 @@ class State:
         if expected is None or expected > now_s:
             self.surprises += 1
         self.cluster.floors[flavor].give(placement, request.demand)
-        used = () if request.demand.plain else resources_of(request.demand, placement)
-        self.usage.remove(queue, flavor, gpus, used, preemptible=request.preemptible)
+        if request.demand.plain:
+            self.usage.add(queue, flavor, -gpus, preemptible=request.preemptible)
+        else:
+            used = resources_of(request.demand, placement)
+            self.usage.remove(queue, flavor, gpus, used, preemptible=request.preemptible)
         if self.preempts:
             self.priorities[flavor][request.priority] -= 1
-        self._unrank(queue)
+        if self.waiting:
+            self._unrank(queue)
         if self.leaving:
             self.leaving.discard(job)
         if self.budgets is not None:
