@@ -26,7 +26,7 @@ from clusterwright.report.fits_words import (
 _SIZES = 6
 _EFFECTS = 6
 #: What stands under a machine on which nothing holds.
-_NO = {"late": "fits, misses target", "too big": "no: memory", "unknown": "no"}
+_NO = {"late": "fits, misses target", "too big": "no: memory", "impossible": "no", "unknown": "not known"}
 
 
 def serving_page(answer: ServingAnswer) -> tuple[Block, ...]:
@@ -65,8 +65,11 @@ def verdict(answer: ServingAnswer) -> str:
         kind = {
             "late": f"{name} fits {where}, but misses what was asked",
             "too big": f"{name} does not fit {where}",
-            "unknown": f"{name} cannot be served on {where} by {question.engine}",
+            "impossible": f"{question.engine} does not serve {name} on {where}",
+            "unknown": f"{name} on {where} is not known",
         }[fit.verdict]
+        if answer.wants.inverse and fit.said:
+            kind = f"{name} on {where}"
         many = "none of the machines holds: " if len(answer.fits) > 1 else ""
         return f"No: {many}{kind}: {fit.missed}."
     best, price = fit.best, fit.price
@@ -90,9 +93,7 @@ def verdict(answer: ServingAnswer) -> str:
         f"{number(question.rate)} req/s" if question.rate else f"{number(question.concurrency or 0)} requests in flight"
     )
     replicas = "1 replica" if best.replicas == 1 else f"{best.replicas:,} replicas"
-    text = (
-        f"Yes: {best.gpus:,} × {where} in {_counted(best.nodes, 'node')} serve {name} at {load}{within}: {replicas} of"
-    )
+    text = f"Yes: {fit.machine.counted(best.gpus, best.nodes)} serve {name} at {load}{within}: {replicas} of"
     text += f" {size}"
     per_h, out = fit.per_h, fit.per_mtok_out
     if per_h is not None and out is not None and price is not None:
@@ -109,9 +110,10 @@ def _bought(answer: ServingAnswer, fit: ServingFit) -> str:
     if wants.power_w is not None:
         given.append(f"{number(wants.power_w / 1e3)} kW")
     targets = target_words(fit)
-    text = f"{' and '.join(given)} carry {banded(fit.carried_s)} req/s of {answer.name} on {fit.machine.asked}"
+    text = f"{' and '.join(given)} carry {banded(fit.carried_s)} req/s of {answer.name}"
+    text += f" on {fit.machine.counted(best.gpus, best.nodes)}"
     text += f" within {targets}" if targets else ""
-    text += f": {best.gpus:,} GPUs, {_counted(best.replicas, 'replica')} of {_size(best)}"
+    text += f": {_counted(best.replicas, 'replica')} of {_size(best)}"
     if best.cost_per_h is not None and fit.price is not None:
         text += f"; {money(best.cost_per_h * HOURS_PER_MONTH, fit.price.currency)} a month are spent"
     return text + "."
@@ -130,11 +132,16 @@ def _range(fit: ServingFit) -> str:
     gpus = fit.gpus
     if gpus.high is None:
         return f"If steps are slower by the mean error ({fit.basis.tpot_error:.0%}), this layout misses a target."
-    text = f"Within the error of the estimates: {whole(gpus.low or 0)} to {whole(gpus.high)} GPUs"
+    low, high = whole(gpus.low or 0), whole(gpus.high)
+    if low == high:
+        text = f"Within the error of the estimates it stays at {_counted(fit.chosen.gpus, 'GPU')}"
+    else:
+        text = f"Within the error of the estimates: {low} to {high} GPUs"
     per_h = fit.per_h
     if per_h is not None and per_h.low is not None and per_h.high is not None and fit.price is not None:
         currency = fit.price.currency
-        text += f", {money(per_h.low, currency)} to {money(per_h.high, currency)}/h"
+        cheap, dear = money(per_h.low, currency), money(per_h.high, currency)
+        text += f", {cheap}/h" if cheap == dear else f", {cheap} to {dear}/h"
     return text + "."
 
 

@@ -16,7 +16,7 @@ from clusterwright.plan.searching.machines import reported_gib
 from clusterwright.report.blocks import Bars, Block, Grid, Heading, Lines
 from clusterwright.report.fits_words import amount, banded, counted_tokens, money, number, price_words
 
-_NO = {"late": "misses deadline", "too big": "no: memory", "unknown": "no"}
+_NO = {"late": "misses deadline", "too big": "no: memory", "impossible": "no", "unknown": "not known"}
 #: Terms of a step that take less than this share are not shown.
 _LEAST = 0.005
 
@@ -53,19 +53,18 @@ def training_verdict(answer: TrainingAnswer) -> str:
         many = "none of the machines holds: " if len(answer.fits) > 1 else ""
         return f"No: {many}{name} on {fit.machine.asked}: {fit.missed}."
     best = fit.chosen
-    text = f"Yes: {best.gpus:,} × {fit.machine.asked} train {name} at {banded(fit.tokens_s)} tokens/s as {best.layout}"
-    own = answer.wants.training
+    hardware = fit.machine.counted(best.gpus, best.nodes)
+    text = f"Yes: {hardware} train {name} at {banded(fit.tokens_s)} tokens/s as {best.layout}"
+    own, price = answer.wants.training, fit.price
     if fit.days is not None and own is not None and own.tokens:
         text += f"; {counted_tokens(own.tokens)} tokens take {banded(fit.days)} days"
+    if price is not None and fit.cost is not None:
+        text += f" and {amount(fit.cost, price.currency)}"
+    elif price is not None and fit.per_mtok is not None:
+        text += f"; {amount(fit.per_mtok, price.currency)} per Mtok"
     if fit.tokens is not None:
         period = " a month" if answer.wants.budget is not None and answer.wants.budget.monthly else ""
         text += f"; the budget buys {counted_tokens(fit.tokens)} tokens{period}"
-    if fit.price is not None:
-        currency = fit.price.currency
-        if fit.cost is not None:
-            text += f" and {amount(fit.cost, currency)}"
-        elif fit.per_mtok is not None:
-            text += f"; {amount(fit.per_mtok, currency)} per Mtok"
     return text + "."
 
 

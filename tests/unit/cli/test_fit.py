@@ -99,3 +99,52 @@ def test_a_batch_ends_with_the_worst_of_its_rows(tmp_path: Path) -> None:
     assert code == 1
     assert "2 questions: 1 hold, 1 do not, 0 are invalid" in text
     assert out.read_text(encoding="utf-8").count("\n") == 3
+
+
+def test_the_main_lines_are_there_in_their_order() -> None:
+    options = ["--rate", "50", "--ttft", "1s", "--tpot", "50ms", "--price", "h100=2.5,h200=3.5"]
+    code, text = fit("llama-3.3-70b", "h100,h200", *options)
+    assert code == 0
+    lines = text.splitlines()
+    wanted = [
+        "Yes: ", "Asked: meta-llama/Llama-3.3-70B-Instruct, 70.55 B parameters", "fits and holds",
+        "layout of a replica", "replicas for load", "GPUs", "nodes", "longest request", "at once, 8k each", "TTFT p95, ms", "TPOT p95, ms",
+        "req/s of a replica", "per hour", "per Mtok out", "Memory of the fullest GPU", "  weights ", "  KV cache ",
+        "Start each replica with", "  vllm serve meta-llama/Llama-3.3-70B-Instruct", "What binds",
+        "Other sizes of a replica", "Why popular layouts lost", "Assumptions by effect", "Worth asking",
+        "How good these numbers are",
+    ]  # fmt: skip
+    at = -1
+    for start in wanted:
+        at = next((i for i in range(at + 1, len(lines)) if lines[i].startswith(start)), len(lines))
+        assert at < len(lines), start
+
+
+def test_every_figure_of_the_table_that_is_estimated_has_a_range() -> None:
+    lines = fit("llama-3.3-70b", "h100", "--rate", "50", "--ttft", "1s", "--tpot", "50ms")[1].splitlines()
+    for label in (
+        "replicas for load",
+        "GPUs",
+        "TTFT p95",
+        "TPOT p95",
+        "req/s of a replica",
+        "per hour",
+        "per Mtok out",
+    ):
+        line = next(x for x in lines if x.startswith(label) and "(" in x)
+        assert "–" in line, label
+
+
+def test_training_at_a_terminal() -> None:
+    code, text = fit("llama-3.1-8b", "h100,t4", "--train", "--tokens", "20G", "--gpus", "16", "--price", "2")
+    assert code == 0
+    assert text.startswith("Yes: 16 × h100 in 2 nodes train llama-3.1-8b at ")
+    for part in (
+        "20 G tokens take",
+        "MFU",
+        "Where a step's time goes",
+        "t4: t4 has no unit for bf16",
+        "Daly's interval",
+    ):
+        assert part in " ".join(text.split())
+    assert max(len(line) for line in text.splitlines()) <= 100

@@ -23,7 +23,7 @@ from clusterwright.plan.searching.serving import WhyNot
 
 #: Questions that a house asks itself, not its customers.
 _OURS: Final = ("--price", "cw calibrate")
-_ORDER: Final = {"holds": 0, "late": 1, "too big": 2, "unknown": 3}
+_ORDER: Final = {"holds": 0, "late": 1, "too big": 2, "impossible": 3, "unknown": 4}
 
 
 @dataclass(frozen=True)

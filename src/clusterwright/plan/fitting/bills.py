@@ -13,4 +13,9 @@ def bill_of(fit: ServingFit | TrainingFit, wants: Wants) -> Materials | None:
     if fit.best is None or fit.machine.shape is None:
         return None
     options = Options(pue=wants.pue, spares_target=wants.spares_target)
-    return count_materials(fit.machine.shape, nodes=fit.best.nodes, options=options)
+    nodes = fit.best.nodes
+    try:
+        return count_materials(fit.machine.shape, nodes=nodes, options=options)
+    except ValueError as error:  # more nodes than any tree of these switches joins
+        gpus = nodes * fit.machine.gpus_per_node
+        return Materials(nodes, 0, gpus, None, None, 0, 0, 0, None, None, unknown=(f"everything: {error}",))

@@ -60,7 +60,10 @@ def nodes_of_power(machine: Machine, facility_kw: float, wants: Wants) -> int:
     options = Options(pue=wants.pue, spares_target=wants.spares_target)
 
     def fits(nodes: int) -> bool:
-        made = count_materials(machine.shape, nodes=nodes, options=options)  # type: ignore[arg-type]
+        try:
+            made = count_materials(machine.shape, nodes=nodes, options=options)  # type: ignore[arg-type]
+        except ValueError:  # more nodes than any tree of these switches joins
+            return False
         return made.facility_kw is not None and made.facility_kw <= facility_kw
 
     low, high = 0, 1
@@ -87,11 +90,19 @@ def fit_within(
     rate = 0.0 if limit.missing else carried_within(search, limit)
     if rate <= 0:
         plain = answer(machine, wants, price, search, known)
-        why = limit.missing or plain.missed or "it does not pay for one replica, with what may be lost"
-        verdict = "unknown" if limit.missing else "too big" if plain.verdict == "holds" else plain.verdict
-        return replace(plain, verdict=verdict, best=None, nearest=None, said=why)
+        if limit.missing:
+            return replace(plain, verdict="unknown", best=None, nearest=None, said=limit.missing)
+        if plain.verdict == "holds" or limit.nodes == 0:
+            return replace(plain, verdict="late", best=None, nearest=None, said=_too_little(limit))
+        return plain
     loaded = search_serving(replace(question, rate=rate * (1 - 1e-9)), constants)
     return answer(machine, wants, price, loaded, known)
+
+
+def _too_little(limit: Limit) -> str:
+    if limit.nodes == 0:
+        return "the power feeds no node"
+    return "that is too little for one replica, with what may be lost"
 
 
 def carried_within(search: ServingSearch, limit: Limit) -> float:

@@ -59,6 +59,19 @@ class Machine:
         )
 
     @property
+    def is_gpu(self) -> bool:
+        """Whether it was asked for by the name of its GPU."""
+        names = (self.gpu.name, *self.gpu.aliases)
+        return fold(self.asked) in {fold(name) for name in names}
+
+    def counted(self, gpus: int, nodes: int) -> str:
+        """So many GPUs of it in words."""
+        if self.is_gpu:
+            return f"{gpus:,} × {self.asked} in {nodes:,} node{'s' * (nodes != 1)}"
+        node = self.asked if self.sku or self.shape is None else self.shape.name
+        return f"{gpus:,} GPU{'s' * (gpus != 1)} in {nodes:,} × {node}"
+
+    @property
     def described(self) -> str:
         """The node in words."""
         link = f", {self.domain_gpus} linked" if self.domain_gpus > 1 else ", no link between GPUs"
@@ -89,7 +102,9 @@ def find_machine(
     if gpu is not None:
         return _of_gpu(catalogue, name, gpu, nic)
     shape = catalogue.find_shape(name)
-    if shape is None or shape.gpu is None:
+    if shape is not None and shape.gpu is None:
+        raise InvalidInput(Problem(Place(name), "", "this node has no GPU"))
+    if shape is None:
         raise _unknown(catalogue, name)
     return _of_shape(catalogue, name, shape, nic, ())
 

@@ -177,6 +177,17 @@ def prices(text: str) -> Hours:
     return Hours(found)
 
 
+def _power(text: str) -> float:
+    return _positive(_quantity(text, "power"), text)
+
+
+def _pue(text: str) -> float:
+    value = _scaled(text)
+    if not 1 <= value <= 5:
+        raise Wrong(f"'{text}' is no power usage effectiveness; write for example 1.25")
+    return value
+
+
 def _quantity(text: str, kind: str) -> float:
     try:
         return parse_kind(text, kind).value
@@ -205,8 +216,8 @@ _TRAINING: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "deadline": (duration, "deadline_s"),
 }  # fmt: skip
 _BOTH: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
-    "gpus": (whole, "gpus"), "budget": (money, "budget"), "power": (lambda t: _quantity(t, "power"), "power_w"),
-    "price": (prices, "hours"), "pue": (_scaled, "pue"), "spares": (share, "spares_target"),
+    "gpus": (whole, "gpus"), "budget": (money, "budget"), "power": (_power, "power_w"),
+    "price": (prices, "hours"), "pue": (_pue, "pue"), "spares": (share, "spares_target"),
 }  # fmt: skip
 #: Names of all options that say what is wanted, in the order of help.
 OPTIONS: Final = (*_SERVING, *_TRAINING, *_BOTH)

@@ -21,15 +21,15 @@ from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.wants import ServingWants, Wants
 from clusterwright.plan.searching.calibrated import calibrated
-from clusterwright.plan.searching.columns import gpus
+from clusterwright.plan.searching.columns import gpus, layout_at
 from clusterwright.plan.searching.questions import Lengths, ServingQuestion
-from clusterwright.plan.searching.reasons import WORDS, Reason
+from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.serving import ServingRow, ServingSearch, search_serving
 from clusterwright.plan.searching.serving_columns import judge
 
 #: holds: fits and meets what was asked. late: fits, but misses a target or the load. too big: no layout fits.
-#: unknown: model, engine and machine do not go together, or nothing can be said.
-Verdict = Literal["holds", "late", "too big", "unknown"]
+#: impossible: model, engine and machine do not go together. unknown: nothing can be said.
+Verdict = Literal["holds", "late", "too big", "impossible", "unknown"]
 #: Context that is planned for where none is stated: at least so many tokens, and twice prompt and output.
 _CONTEXT: Final = 8192
 #: Reasons of layouts that fit the memory.
@@ -224,9 +224,9 @@ class ServingFit:
             return f"{self.nearest.layout}: {self.search.why_not(self.nearest.layout).text}"
         wide, reason = gpus(self.search.judged.sizes), self.search.judged.reason
         closest = int(reason.max(initial=0))
-        if closest != Reason.MEMORY:
-            return WORDS[Reason(closest)]
         rows = np.flatnonzero(reason == closest)
+        if closest != Reason.MEMORY:
+            return self.search.why_not(layout_at(self.search.judged.sizes, int(rows[0]))).text
         largest = int(rows[int(np.argmax(wide[rows]))])
         return f"{wide[largest]} GPUs: {'; '.join(self.search.judged.memories[largest].why)}"
 
@@ -304,7 +304,7 @@ def _verdict(search: ServingSearch) -> Verdict:
         return "holds"
     if any(reason in reasons for reason in _FITS):
         return "late"
-    return "too big" if Reason.MEMORY in reasons else "unknown"
+    return "too big" if Reason.MEMORY in reasons else "impossible"
 
 
 def _nearest(search: ServingSearch) -> ServingRow | None:

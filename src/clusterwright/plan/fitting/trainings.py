@@ -26,7 +26,7 @@ from clusterwright.plan.searching.questions import Losses, TrainingQuestion
 from clusterwright.plan.searching.reasons import WORDS, Reason
 from clusterwright.plan.searching.training import TrainingRow, TrainingSearch, WhyNot, search_training
 
-TrainingVerdict = Literal["holds", "late", "too big", "unknown"]
+TrainingVerdict = Literal["holds", "late", "too big", "impossible", "unknown"]
 #: Tokens of a global batch where none is stated: what models of 7B to 70B were trained with (Llama 2 and 3: 4 M).
 BATCH_TOKENS: Final = 2**22
 #: Until a job works again after a failure, s; B/s of storage per node that checkpoints are written at (DGX reference
@@ -35,6 +35,8 @@ RESTART_S: Final = 600.0
 WRITE_BYTES_S: Final = 2e9
 #: Numbers of GPUs below a limit that are tried.
 _TRIES: Final = 5
+#: Precision → field of `DenseRates` that must be there.
+_UNITS: Final = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 _SHARDING: Final[dict[str, Sharding]] = {"megatron": "distributed", "torchtitan": "fsdp", "deepspeed": "zero3"}
 
 
@@ -177,7 +179,7 @@ def answer_training(
 
 
 def _key(fit: TrainingFit, money: bool) -> tuple[int, float, str]:
-    order = ("holds", "late", "too big", "unknown").index(fit.verdict)
+    order = ("holds", "late", "too big", "impossible", "unknown").index(fit.verdict)
     if fit.best is None:
         return order, math.inf, fit.machine.asked
     hours = fit.best.gpu_h_per_mtok
@@ -188,6 +190,13 @@ def fit_training(decoder: Decoder, machine: Machine, wants: Wants, price: HourPr
     """Search one machine; a budget becomes GPUs (per month) or tokens (once)."""
     plain = TrainingFit(machine, "unknown", price)
     gpus = wants.gpus
+    own = wants.training or TrainingWants()
+    if getattr(machine.gpu.dense, _UNITS[own.precision]) is None:
+        known = [name for name, unit in _UNITS.items() if getattr(machine.gpu.dense, unit) is not None]
+        missed = (
+            f"{machine.gpu.name} has no unit for {own.precision}; it has {', '.join(known) or 'none of those known'}"
+        )
+        return replace(plain, verdict="impossible", missed=missed)
     budget = wants.budget
     if budget is not None:
         if price is None or price.currency != budget.currency:
@@ -290,7 +299,7 @@ def _verdict(search: TrainingSearch) -> TrainingVerdict:
     reasons = search.reasons()
     if Reason.DEADLINE in reasons:
         return "late"
-    return "too big" if Reason.MEMORY in reasons else "unknown"
+    return "too big" if Reason.MEMORY in reasons else "impossible"
 
 
 def _missed(search: TrainingSearch) -> str:
