@@ -6,20 +6,21 @@ import datetime
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.model.decoders import Decoder
 from clusterwright.plan.fitting.effects import Asked, Effect, effects, questions
 from clusterwright.plan.fitting.house import Audience
-from clusterwright.plan.fitting.inverses import fit_within
 from clusterwright.plan.fitting.losers import losers
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import price_of
-from clusterwright.plan.fitting.remedies import Remedy, remedies
 from clusterwright.plan.fitting.serving import ServingFit, fit_serving
 from clusterwright.plan.fitting.wants import Wants
 from clusterwright.plan.searching.serving import WhyNot
+
+if TYPE_CHECKING:
+    from clusterwright.plan.fitting.remedies import Remedy
 
 #: Questions that a house asks itself, not its customers.
 _OURS: Final = ("--price", "cw calibrate")
@@ -79,7 +80,12 @@ def answer_serving(
             that is the house's own business.
     """
     known = catalogue.calibrations()
-    make = fit_within if wants.inverse else fit_serving
+    make = fit_serving
+    if wants.inverse:
+        # Few questions are asked the other way round.
+        from clusterwright.plan.fitting.inverses import fit_within
+
+        make = fit_within
     published = audience == "internal"
     prices = [price_of(m, wants.hours, catalogue, today, published=published) for m in machines]
     fits = [make(decoder, m, wants, price, known) for m, price in zip(machines, prices, strict=True)]
@@ -92,9 +98,10 @@ def told(
     """Rank fits and say what is to be said of the first, to this audience."""
     ranked = tuple(sorted(fits, key=_key(fits, wants.inverse)))
     first = ranked[0]
+    changes = () if first.verdict == "holds" else _remedies(first)
     if audience == "customer":
         asked = tuple(a for a in questions(first, wants) if a.option not in _OURS)
-        return ServingAnswer(name, decoder, wants, ranked, asked=asked, remedies=remedies(first), audience=audience)
+        return ServingAnswer(name, decoder, wants, ranked, asked=asked, remedies=changes, audience=audience)
     return ServingAnswer(
         name,
         decoder,
@@ -103,9 +110,16 @@ def told(
         effects(first, wants),
         questions(first, wants),
         losers(first.search),
-        remedies(first),
+        changes,
         () if wants.inverse else _close(ranked),
     )
+
+
+def _remedies(fit: ServingFit) -> tuple[Remedy, ...]:
+    # Most questions have an answer that holds.
+    from clusterwright.plan.fitting.remedies import remedies
+
+    return remedies(fit)
 
 
 def by_money(fits: Sequence[ServingFit]) -> bool:

@@ -15,7 +15,6 @@ from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.serving import ServingFit, answer, question_of
 from clusterwright.plan.fitting.wants import Wants
-from clusterwright.plan.materials import Options, count_materials
 from clusterwright.plan.searching.calibrated import calibrated
 from clusterwright.plan.searching.serving import ServingSearch, search_serving
 from clusterwright.plan.searching.sizing import replicas_in_pool, spare_replicas
@@ -56,6 +55,9 @@ def limit_of(machine: Machine, wants: Wants, price: HourPrice | None) -> Limit:
 
 def nodes_of_power(machine: Machine, facility_kw: float, wants: Wants) -> int:
     """Most working nodes whose bill (spares, switches, cooling) stays within a power."""
+    # Only a power asks for a bill.
+    from clusterwright.plan.materials import Options, count_materials
+
     assert machine.shape is not None
     options = Options(pue=wants.pue, spares_target=wants.spares_target)
 

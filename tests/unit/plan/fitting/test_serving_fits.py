@@ -112,3 +112,29 @@ def test_the_context_leaves_room_for_requests_that_are_not_average() -> None:
     assert context_of(decoder, read_wants({"in": "20k", "out": "1k"}).serving) == 65536
     assert context_of(decoder, read_wants({"context": "4k"}).serving) == 4096
     assert context_of(decoder, read_wants({"in": "120k", "out": "1k"}).serving) == decoder.max_context
+
+
+@pytest.mark.parametrize("machine", ["h100", "l40s"])
+def test_more_load_and_tighter_targets_never_take_fewer_gpus(machine: str) -> None:
+    loads = [ask("llama-3.1-8b", machine, **{**CHAT, "rate": rate}).first for rate in ("5", "50", "500")]
+    tight = [ask("llama-3.1-8b", machine, **{**CHAT, "tpot": tpot}).first for tpot in ("80ms", "40ms", "20ms")]
+    for fits in (loads, tight):
+        costs = [fit.chosen.charged_gpus if fit.best else float("inf") for fit in fits]
+        assert costs == sorted(costs)
+
+
+def test_a_shorter_context_never_holds_fewer_at_once() -> None:
+    fits = [ask("llama-3.1-8b", "h100", **CHAT, context=size).first for size in ("4k", "16k", "64k")]
+    places = [fit.places.value for fit in fits if fit.chosen.layout == fits[0].chosen.layout]
+    assert places == sorted(places, reverse=True)
+
+
+def test_a_customer_is_told_no_published_price_and_no_doubts() -> None:
+    catalogue = load_catalogue()
+    decoder = catalogue.find_decoder("llama-3.1-8b")
+    assert decoder is not None
+    machines = [find_machine(catalogue, name) for name in ("h100", "h200")]
+    answer = answer_serving("m", decoder, machines, read_wants(CHAT), catalogue, TODAY, "customer")
+    assert all(fit.price is None for fit in answer.fits)
+    assert (answer.effects, answer.lost, answer.close) == ((), (), ())
+    assert not {"--price", "cw calibrate"} & {a.option for a in answer.asked}
