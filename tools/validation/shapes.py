@@ -83,9 +83,7 @@ def score(cases: Path) -> Scored:
         if shape.comparison is not None
     )
     refused = tuple(f"{s.name}: {s.refused}" for s in shapes if s.refused)
-    return Scored(
-        "shapes", "to the last digit, or to those that the publisher gives", "nothing is fitted", rows, (), refused
-    )
+    return Scored("shapes", "exact, as far as printed", "nothing is fitted", rows, (), refused)
 
 
 def _known(catalogue: Catalogue, name: str) -> Shape:
