@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from clusterwright.physics.money import HOURS_PER_MONTH
 from clusterwright.plan.fitting.answers import ServingAnswer, by_money
 from clusterwright.plan.fitting.bands import Band
+from clusterwright.plan.fitting.commands import before, command_of
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.searching.serving import ServingRow
 from clusterwright.report.blocks import Bars, Block, Code, Grid, Heading, Lines
@@ -176,7 +177,7 @@ def asked_words(answer: ServingAnswer) -> str:
         marked(f"{number(lengths.mean_in)} tokens in", "in"),
         marked(f"{number(lengths.mean_out)} out", "out"),
         marked(f"sequences up to {tokens_short(question.max_model_len or decoder.max_context)}", "context"),
-        marked(f"{question.engine}{_version(question.version)}", "engine"),
+        marked(_engine(answer), "engine"),
         marked(f"{_counted(question.survive_nodes, 'node')} to lose", "survive"),
     ]
     if wants.serving.utilisation < 1:
@@ -186,8 +187,11 @@ def asked_words(answer: ServingAnswer) -> str:
     return "Asked: " + ", ".join(told) + "."
 
 
-def _version(version: tuple[int, int] | None) -> str:
-    return "" if version is None else f" {version[0]}.{version[1]}"
+def _engine(answer: ServingAnswer) -> str:
+    """The engine with the version whose memory is modelled."""
+    fit = answer.first
+    row = fit.best or fit.nearest
+    return fit.question.engine if row is None else row.memory.engine
 
 
 def _machines(answer: ServingAnswer) -> Grid:
@@ -253,7 +257,12 @@ def _best(answer: ServingAnswer, fit: ServingFit) -> Iterator[Block]:
     yield Heading(f"Memory of the fullest GPU of {fit.machine.asked}, {best.layout}")
     yield Bars(memory.terms, memory.reported_gib, "GiB")
     yield Heading("Start each replica with")
-    yield Code(command(best) + ("\n" + memory.extra_config.rstrip() if memory.extra_config else ""))
+    yield Code(command(fit))
+    if memory.extra_config:
+        yield Lines((f"with {memory.flags[-1]}:",))
+        yield Code(memory.extra_config.rstrip())
+    if before(fit):
+        yield Lines((before(fit),))
     yield Heading("What binds, what a failure takes")
     yield Lines((_binds(fit), _domain(fit)), bullet=True)
     if len(fit.sizes) > 1:
@@ -265,9 +274,9 @@ def _best(answer: ServingAnswer, fit: ServingFit) -> Iterator[Block]:
         yield Lines(tuple(lost), bullet=True)
 
 
-def command(row: ServingRow) -> str:
+def command(fit: ServingFit) -> str:
     """The engine's command line, quoted for a shell."""
-    return shlex.join(row.memory.flags)
+    return shlex.join(command_of(fit))
 
 
 def _binds(fit: ServingFit) -> str:

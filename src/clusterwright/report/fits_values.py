@@ -6,6 +6,7 @@ from typing import Any
 
 from clusterwright.plan.fitting.answers import ServingAnswer
 from clusterwright.plan.fitting.bands import Band
+from clusterwright.plan.fitting.commands import before, command_of
 from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.fitting.trainings import TrainingAnswer, TrainingFit
@@ -91,7 +92,8 @@ def _fit(fit: ServingFit, internal: bool) -> dict[str, Any]:
         "per_mtok": band_values(fit.per_mtok),
         "memory_gib": dict(best.memory.terms),
         "reported_gib": best.memory.reported_gib,
-        "command": list(best.memory.flags),
+        "command": list(command_of(fit)),
+        "before_command": before(fit) or None,
         "extra_config": best.memory.extra_config or None,
         "sizes": [_size(row) for row in fit.sizes],
     }

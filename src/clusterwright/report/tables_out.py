@@ -74,7 +74,7 @@ def _served(fit: ServingFit) -> dict[str, Cell]:
         found |= {f"price, {currency}/GPU-h": fit.price.value}
         found |= _banded(f"{currency}/h", fit.per_h) | _banded(f"{currency}/Mtok out", fit.per_mtok_out)
         found |= _banded(f"{currency}/Mtok in and out", fit.per_mtok)
-    return found | {"engine command": command(best)}
+    return found | {"engine command": command(fit)}
 
 
 def training_rows(answer: TrainingAnswer) -> list[dict[str, Cell]]:

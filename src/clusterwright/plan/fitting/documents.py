@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
-from clusterwright.model.decoders import Decoder
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.loading import LINEAR
 from clusterwright.plan.fitting.answers import ServingAnswer
+from clusterwright.plan.fitting.commands import stored_format
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.trainings import TrainingAnswer
 
 _SIGNS: Final = {"USD": "$", "EUR": "€", "GBP": "£"}
-#: What the file calls formats of weights.
-_PRECISIONS: Final = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4")
 _FIELDS: Final = ("tp", "pp", "dp", "ep", "cp")
 
 
@@ -133,16 +129,6 @@ def _parallel(layout: Layout, *, virtual: bool = False) -> str:
     names = (*_FIELDS, "vp") if virtual else _FIELDS
     sizes = [f"{name}: {getattr(layout, name)}" for name in names if getattr(layout, name) > 1]
     return "{" + (", ".join(sizes) or "tp: 1") + "}"
-
-
-def stored_format(decoder: Decoder) -> str:
-    """Format of most parameters of linear layers, as the file calls it."""
-    held = Counter[str]()
-    for part, count in decoder.parts(towers=False):
-        if part.role in LINEAR:
-            held[part.stored] += part.parameters * count
-    found = held.most_common(1)[0][0] if held else "bf16"
-    return found if found in _PRECISIONS else "bf16"
 
 
 def _digits(value: float) -> str:

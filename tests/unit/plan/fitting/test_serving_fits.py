@@ -9,6 +9,7 @@ import pytest
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.plan.fitting.answers import ServingAnswer, answer_serving
 from clusterwright.plan.fitting.carrying import carried
+from clusterwright.plan.fitting.commands import before, command_of, stored_format
 from clusterwright.plan.fitting.machines import find_machine
 from clusterwright.plan.fitting.reading import read_wants
 from clusterwright.plan.fitting.serving import context_of
@@ -138,3 +139,13 @@ def test_a_customer_is_told_no_published_price_and_no_doubts() -> None:
     assert all(fit.price is None for fit in answer.fits)
     assert (answer.effects, answer.lost, answer.close) == ((), (), ())
     assert not {"--price", "cw calibrate"} & {a.option for a in answer.asked}
+
+
+@pytest.mark.parametrize(
+    ("weights", "flag", "first"), [("fp8", True, False), ("int4", False, True), ("bf16", False, False)]
+)
+def test_the_command_realises_the_format_or_says_what_must_come_first(weights: str, flag: bool, first: bool) -> None:
+    fit = ask("llama-3.1-8b", "h100", **CHAT, weights=weights).first
+    assert stored_format(fit.question.decoder) == "bf16"
+    assert (command_of(fit)[-2:] == ("--quantization", "fp8")) is flag
+    assert bool(before(fit)) is first
