@@ -36,6 +36,7 @@ _GQA = _ABOUT | {"family": "test", "attention": "gqa", "tied_embeddings": False,
 _70B = {"layers": 80, "hidden": 8192, "heads": 64, "kv_heads": 8, "head_dim": 128, "intermediate": 28672}
 _8B = {"layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "head_dim": 128, "intermediate": 14336}
 _LATENT = {"kv_rank": 512, "q_rank": 1536, "rope_dim": 64, "nope_dim": 128, "value_dim": 128}
+_FIT = {"rows": 40, "models": ["Llama 8B"], "ttft_error": 0.5, "tpot_error": 0.25, "held_out": "model by model"}
 _DEEPSEEK = {
     "architectures": ["DeepseekV3ForCausalLM"],
     "torch_dtype": "bfloat16",
@@ -80,6 +81,11 @@ CATALOGUE = Catalogue(
             "deepseek": _ABOUT
             | {"family": "deepseek", "attention": "mla", "layers": 61, "hidden": 7168, "heads": 128, "vocab": 129280}
             | {"intermediate": 18432, "latent": _LATENT, "tied_embeddings": False, "max_context": 163840},
+        },
+        "calibrations": {
+            "vllm-h100": _ABOUT
+            | {"engine": "vllm", "gpu": "h100-sxm-80", "constants": {"math_share": 0.5}, "fit": _FIT}
+            | {"spans": {"prompt": {"low": 10.0, "high": 5000.0}}},
         },
         "prices": {
             "rent-h100": _ABOUT

@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from clusterwright.physics.caches import kv_bytes_per_token
+import numpy as np
+
+from clusterwright.model.decoders import Attention, Decoder, Layer, Mlp
+from clusterwright.physics.caches_by_layer import bytes_per_token
 from clusterwright.physics.collectives import all_reduce_us, bus_bandwidth_gbytes_s
 from clusterwright.physics.failures import daly_higher_s, daly_s, ettr, mttf_h, spares, waste, young_s
 from clusterwright.physics.hierarchies import hierarchical_all_reduce_us
-from clusterwright.physics.latencies import memory_s, unique_experts_share
+from clusterwright.physics.layouts import Layout
 from clusterwright.physics.money import gpu_hour, per_million_tokens
-from clusterwright.physics.training_memory import (
-    activation_bytes_per_layer,
-    checkpoint_bytes,
-    state_bytes_per_parameter,
-)
-from clusterwright.physics.training_speed import bubble_share
+from clusterwright.physics.serving.steps import used_share
+from clusterwright.physics.serving.traffic import BYTES
+from clusterwright.physics.training.activations import kept
+from clusterwright.physics.training.recipes import Recipe
+from clusterwright.physics.training.stages import bubble_share
+from clusterwright.physics.training.states import checkpoint_bytes, state_bytes
 from clusterwright.physics.waiting import erlang_c, mean_wait_s
-from clusterwright.physics.weights import BYTES
 from validation.scoring import Row, Scored
 
 _GIB: Final = 2.0**30
@@ -64,44 +66,55 @@ def values() -> dict[str, float]:
         "usd_per_Mtok.8xH100_3usd_2500tps_per_gpu_util60": per_million_tokens(3, tokens_per_s=2500, utilisation=0.6),
         "usd_per_Mtok.h100_2.5usd_1000tps_util40": per_million_tokens(2.5, tokens_per_s=1000, utilisation=0.4),
         "decode_ms_llama70_fp8_tp8_h100_b32_ctx4k": 1e3 * _decode_s(),
-        "moe_unique_fraction_qwen235_b16": unique_experts_share(experts=128, active=8, tokens=16),
+        "moe_unique_fraction_qwen235_b16": float(used_share(np.float64(8), np.float64(128), np.float64(16))),
     }
 
 
 def _memory() -> dict[str, float]:
     tokens = 131_072
-    gpt_oss = kv_bytes_per_token(layers=18, kv_heads=8, head_dim=64, bytes_per_element=2)
-    plane = {"sequence": 8192, "batch": 1, "hidden": 8192, "heads": 64}
+    gpt_oss = _kv(layers=18, kv_heads=8, width=64)
     return {
         "weights_GiB.llama70_bf16": _LLAMA_70B * BYTES["bf16"] / _GIB,
         "weights_GiB.llama70_fp8": _LLAMA_70B * BYTES["fp8"] / _GIB,
         "weights_GiB.llama70_nvfp4_g16": _LLAMA_70B * BYTES["nvfp4"] / _GIB,
-        "kv_GiB_131072.llama70_bf16": kv_bytes_per_token(80, 8, 128, 2) * tokens / _GIB,
-        "kv_GiB_131072.qwen3_235b_bf16": kv_bytes_per_token(94, 4, 128, 2) * tokens / _GIB,
+        "kv_GiB_131072.llama70_bf16": _kv(80, 8, 128) * tokens / _GIB,
+        "kv_GiB_131072.qwen3_235b_bf16": _kv(94, 4, 128) * tokens / _GIB,
         "kv_GiB_131072.deepseek_v3_mla_bf16": 61 * (512 + 64) * 2 * tokens / _GIB,
         "kv_GiB_131072.gptoss120_bf16_hybrid": gpt_oss * (tokens + 128) / _GIB,  # 18 layers whole, 18 of 128 tokens
         "kv_GiB_131072.gptoss120_bf16_no_window": 2 * gpt_oss * tokens / _GIB,
-        "train_GB.llama70_18B_per_param": _LLAMA_70B * state_bytes_per_parameter("distributed", dp=1) / 1e9,
+        "train_GB.llama70_18B_per_param": _LLAMA_70B * state_bytes(_DISTRIBUTED, 1) / 1e9,
         "train_GB.llama70_ckpt_14B": checkpoint_bytes(_LLAMA_70B) / 1e9,
         "train_GB.llama405_ckpt_14B": checkpoint_bytes(_LLAMA_405B) / 1e9,
-        "train_GB.llama405_zero1_dp64_tp8_pp16_per_gpu": (
-            _LLAMA_405B / (8 * 16) * state_bytes_per_parameter("distributed", dp=64) / 1e9
-        ),
-        "act_GB_per_layer_llama70_s8192_b1.none": (
-            activation_bytes_per_layer(**plane, recompute="none", tp=1, flash=False) / 1e9
-        ),
-        "act_GB_per_layer_llama70_s8192_b1.selective_sp_tp8": (
-            activation_bytes_per_layer(**plane, recompute="selective", tp=8, kept=34) / 1e9
-        ),
-        "act_GB_per_layer_llama70_s8192_b1.full": activation_bytes_per_layer(**plane, recompute="full", tp=1) / 1e9,
+        "train_GB.llama405_zero1_dp64_tp8_pp16_per_gpu": (_LLAMA_405B / (8 * 16) * state_bytes(_DISTRIBUTED, 64) / 1e9),
+        "act_GB_per_layer_llama70_s8192_b1.none": _kept_gb("none", 1),
+        "act_GB_per_layer_llama70_s8192_b1.selective_sp_tp8": _kept_gb("selective", 8),
+        "act_GB_per_layer_llama70_s8192_b1.full": _kept_gb("full", 1),
     }
+
+
+_DISTRIBUTED: Final = Recipe(sharding="distributed")
+
+
+def _kv(layers: int, kv_heads: int, width: int, form: str = "bf16", tp: int = 1) -> float:
+    """B per token on one rank of a model of such layers."""
+    layer = Layer(Attention(kv_heads, kv_heads, width, width), None, ())
+    model = Decoder("vector", "", 1, 1, 1, (layer,) * layers, (), tied=True)
+    return bytes_per_token(model, Layout(tp=tp), form)
+
+
+def _kept_gb(recompute: Literal["none", "selective", "full"], tp: int) -> float:
+    """GB that one layer of the formula's model keeps of 8,192 tokens: two matrices of 4 × hidden, dropout, no flash."""
+    recipe = Recipe(sequence=8192, flash=False, dropout=True, recompute=recompute)
+    part = kept(Layer(Attention(64, 64, 128, 128), Mlp(4 * 8192, 2), ()), 8192, recipe)
+    each = part.entry_at(tp, recipe) if recompute == "full" else part.at(tp, 1, recipe, recipe.sequence)
+    return float(each * recipe.sequence / 1e9)
 
 
 def _decode_s() -> float:
     """Weights without the embedding over 8 ranks and the fp8 cache of 32 sequences, at 0.77 of 3.35 TB/s."""
     weights = (_LLAMA_70B - 128_256 * 8192) * BYTES["fp8"] / 8
-    cache = 32 * 4096 * kv_bytes_per_token(80, 8, 128, 1, tp=8)
-    return memory_s(weights + cache, bandwidth_bytes_s=3.35e12, bandwidth_share=0.77)
+    cache = 32 * 4096 * _kv(80, 8, 128, form="fp8", tp=8)
+    return (weights + cache) / (0.77 * 3.35e12)
 
 
 def _failures() -> dict[str, float]:

@@ -113,11 +113,6 @@ class LanguageModel(Entry):
     parameters_source: Text | None = None
 
     @property
-    def plannable(self) -> bool:
-        """Whether the entry is complete for a KV cache that grows with kv_heads × head_dim."""
-        return self.attention in ("mha", "gqa")
-
-    @property
     def id(self) -> str:
         """Hugging Face id."""
         return self.name
@@ -141,7 +136,7 @@ class LanguageModel(Entry):
 
     @model_validator(mode="after")
     def _complete(self) -> LanguageModel:
-        if self.plannable and (self.kv_heads is None or self.head_dim is None):
+        if self.attention in ("mha", "gqa") and (self.kv_heads is None or self.head_dim is None):
             raise ValueError(f"attention {self.attention} needs kv_heads and head_dim")
         if self.attention == "mla" and self.latent is None:
             raise ValueError("attention mla needs latent: its ranks and head widths")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Checkpoint, Target, Train
 from clusterwright.physics.failures import daly_higher_s, daly_s, ettr, ettr_exact, waste, young_s
-from clusterwright.physics.training_memory import checkpoint_bytes
+from clusterwright.physics.training.states import checkpoint_bytes
 from clusterwright.physics.transfers import transfer_s
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet

@@ -51,21 +51,6 @@ class PlannedModel:
     multiplied: Figure
 
     @property
-    def kv_heads(self) -> int:
-        """KV heads of plain attention."""
-        return self.entry.kv_heads or self.entry.heads
-
-    @property
-    def head_dim(self) -> int:
-        """Width of a head of plain attention."""
-        return self.entry.head_dim or self.entry.hidden // self.entry.heads
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether every layer has the same softmax attention over every token or a window."""
-        return self.entry.attention in PLAIN
-
-    @property
     def is_moe(self) -> bool:
         """Whether it has routed experts."""
         return self.decoder.is_moe

@@ -178,7 +178,7 @@ class ServicePlan:
         capacity: placed replicas × replica_rate, req/s.
         ttft: s at the declared load over the placed replicas, of which requests `ttft_is` says: those at the
             percentile that the target names, else the mean; None where not modelled.
-        tpot: ms, always a mean.
+        tpot: ms at that load, of which requests `tpot_is` says; an upper estimate at a percentile.
         in_flight: requests in flight per replica at that load.
         ttft_target, tpot_target: (label such as `ttft_p95`, figure) or None.
         losses: scenarios up to the declared number of nodes, at least one node where the pool has two.
@@ -210,6 +210,12 @@ class ServicePlan:
         return percentile or "mean"
 
     @property
+    def tpot_is(self) -> str:
+        """What `tpot` is of all requests: `p95` or `mean`."""
+        _, _, percentile = self.tpot_target[0].partition("_") if self.tpot_target else ("", "", "")
+        return percentile or "mean"
+
+    @property
     def ttft_met(self) -> bool | None:
         """Whether the TTFT target is met; None without one."""
         if self.ttft is None or self.ttft_target is None:
@@ -218,12 +224,10 @@ class ServicePlan:
 
     @property
     def tpot_met(self) -> bool | None:
-        """Whether the TPOT target is met: a mean above it misses, a mean below it proves no percentile (None)."""
+        """Whether the TPOT target is met; None without one."""
         if self.tpot is None or self.tpot_target is None:
             return None
-        if self.tpot.value / 1e3 > self.tpot_target[1].value:
-            return False
-        return True if self.tpot_target[0] == "tpot" else None
+        return self.tpot.value / 1e3 <= self.tpot_target[1].value
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,38 +5,47 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
+from clusterwright.catalogue.calibrations import closest, outside
 from clusterwright.lib.figures import Figure
 from clusterwright.lib.quantities import Quantity
+from clusterwright.model.calibrations import Calibration
 from clusterwright.model.hardware import Gpu
 from clusterwright.model.workloads import Serve, Target, Workload
-from clusterwright.physics.collective_fits import FIT_SOURCE, find_terms
-from clusterwright.physics.latencies import (
-    BAND,
-    BANDWIDTH_SHARE,
-    MATMUL_SHARE,
-    MATMUL_SOURCE,
-    PREFILL_SHARE,
-    VALIDATED,
-)
+from clusterwright.physics.engines.settings import cache_format
+from clusterwright.physics.serving.constants import NAMES, Constants, bounded
+from clusterwright.physics.serving.lengths import LARGEST_RATIO
+from clusterwright.physics.serving.sides import COMPUTE
+from clusterwright.physics.serving.traffic import BYTES, traffic
 from clusterwright.plan.choosing import Kind
+from clusterwright.plan.collectives import fabric_rate, nic_rate
+from clusterwright.plan.engines import Engine, engine_layout, read_engine
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel, served_in
-from clusterwright.plan.replica_speeds import Replica, ReplicaShape, quantile_of, target_of
 from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
+from clusterwright.plan.searching.machines import device
+from clusterwright.plan.serving_loops import IDLE, Case, Loop, Numbers, Targets, loop_of
 from clusterwright.plan.serving_memory import lengths
 from clusterwright.plan.sites import Site
+from clusterwright.plan.training_steps import pool_of
 
-#: Weight format → formats in which its matrix products may run, best first.
-_COMPUTE: dict[str, tuple[str, ...]] = {
-    "fp32": ("fp32",),
-    "bf16": ("bf16",),
-    "fp16": ("fp16", "bf16"),
-    "fp8": ("fp8", "bf16"),
-    "int8": ("int8", "bf16"),
-    "nvfp4": ("fp4", "bf16"),
-    "mxfp4": ("bf16",),
-    "int4": ("bf16", "fp16"),
+#: Constants that only serving in two parts, or a fixed number of requests in flight, takes.
+_ELSEWHERE: Final = ("handover_ms", "bunching")
+#: Constants of mixtures of experts, and of several ranks.
+_OF_EXPERTS: Final = ("expert_share", "expert_layer_us")
+_OF_RANKS: Final = ("link_share", "collective_us")
+_UNITS: Final = {"us": "µs", "ms": "ms"}
+#: Terms of a step in words.
+_STEP: Final = {
+    "weights": "larger of reading the weights and their products",
+    "experts": "larger of reading the experts that the batch uses and their products",
+    "kv cache": "larger of reading the cache of the batch and its attention",
+    "collectives": "latency and bytes of exchanges among ranks",
+    "layers": "what each layer takes beside its products",
+    "step": "scheduling, sampling, output",
+    "sequences": "what each running sequence takes",
+    "prompts of others": "what prompts of new requests take from the step",
 }
 
 
@@ -45,25 +54,50 @@ class Load:
     """A service's declared load and targets with the figures of one replica's speed.
 
     Args:
-        build: makes a Replica from the values of `inputs`.
+        build: makes a replica from the values of `inputs`.
         output: mean output tokens of a request.
         first, step: (label, target in s) or None.
+        band: factors on times that the calibration was off on rows held out, by `ttft` and `tpot`; absent: unknown.
+        said: what the constants were validated on, in words.
     """
 
-    build: Callable[..., Replica]
+    build: Callable[..., Loop]
     inputs: tuple[Figure, ...]
     rate: Figure
+    prompt: Figure
     output: Figure
     first: tuple[str, Figure] | None
     step: tuple[str, Figure] | None
+    bands: dict[str, tuple[float, float]]
+    said: str
+
+    @property
+    def replica(self) -> Loop:
+        """The replica at the figures' own values."""
+        return self.build(*(f.value for f in self.inputs))
 
 
 def compute_rate(gpu: Gpu, precision: str) -> tuple[str, Quantity] | None:
     """(format, dense peak) in which products of weights in `precision` run on this GPU."""
-    for name in _COMPUTE[precision]:
-        rate = gpu.dense.of(name)  # type: ignore[arg-type]  # _COMPUTE holds catalogue formats only
+    for name in COMPUTE[precision]:
+        rate = gpu.dense.of(name)  # type: ignore[arg-type]  # COMPUTE holds catalogue formats only
         if rate is not None:
             return name, rate
+    return None
+
+
+def quantile_of(label: str) -> float | None:
+    """0.95 of `ttft_p95`, None of `ttft` (a mean)."""
+    _, _, number = label.partition("_p")
+    return int(number) / 100 if number else None
+
+
+def target_of(target: object, what: str) -> tuple[str, object] | None:
+    """(label, declared value) of the strictest percentile that a target states for `ttft` or `tpot`."""
+    for label in (f"{what}_p99", f"{what}_p95", f"{what}_p50", what):
+        value = getattr(target, label, None)
+        if value is not None:
+            return label, value
     return None
 
 
@@ -96,304 +130,314 @@ def read_load(
     subject, gpu = f"{prefix}.replica_rate", site.gpu
     if gpu is None:
         return Unplanned(subject, "the GPU is unknown")
-    if not model.is_plain:
-        return sheet.miss(subject, f"the speed of {model.entry.attention} attention is not modelled")
-    if layout.pp > 1 or layout.cp > 1:
-        return sheet.miss(subject, "the speed of pipelined or context-parallel inference is not modelled")
-    if memory.kv_tokens is None or memory.kv_bytes_per_token is None or not memory.fits:
+    if layout.cp > 1:
+        return sheet.miss(subject, "the speed of context-parallel inference is not modelled")
+    if memory.max_concurrency is None or memory.sequences is None or not memory.fits:
         return Unplanned(subject, "the replica does not fit its GPUs")
-    if layout.tp > 1 and find_terms(gpu.name, "all-reduce", layout.tp) is None:
-        return sheet.miss(subject, f"no measured all-reduce of {gpu.name}; tensor parallelism over it is not timed")
-    peak = compute_rate(gpu, serve.precision)
-    if peak is None:
-        return sheet.miss(subject, f"the catalogue gives no {serve.precision} rate of {gpu.name}")
+    path, engine = f"workloads.{name}.serve", read_engine(serve.engine)
+    served = served_in(sheet, f"{path}.precision", model, serve.precision)
+    form = cache_format(served.decoder, serve.kv_precision or "auto", "fp8_ds_mla" if engine.name == "vllm" else "bf16")
+    cache = "fp8" if form.startswith("fp8") else form
+    moved = traffic(served.decoder, cache=cache if cache in BYTES else "bf16")
+    network = _network(sheet, site, layout)
+    if isinstance(network, Unplanned):
+        return Unplanned(subject, network.reason, network.missing)
+    pool = pool_of(site, gpu, network.value if network else None)
+    machine = device(pool)
+    formats = {w.format for w in (*moved.weights, *moved.experts)} | {"bf16"}
+    lacking = sorted(f for f in formats if not any(n in machine.flops_s for n in COMPUTE[f]))
+    if lacking:
+        return sheet.miss(subject, f"the catalogue gives no {' or '.join(lacking)} rate of {gpu.name}")
     first, step = read_targets(sheet, name, workload.target)
-    path = f"workloads.{name}.serve"
+    inner = engine_layout(engine.name, layout)
+    targets = Targets(
+        first[1].value if first else None,
+        quantile_of(first[0]) if first else None,
+        step[1].value if step else None,
+        quantile_of(step[0]) if step else None,
+    )
+    case = Case(served.decoder, moved, inner, pool, machine, targets, inner.dp * inner.attention_dp)
+    known = _calibration(sheet, engine, gpu)
+    constants = bounded(Constants(**known.constants)) if known else Constants()
+    used = _used(model, inner.gpus)
+    held = {n: _constant(sheet, engine, gpu, known, n, getattr(constants, n)) for n in used}
+    rates = _rates(sheet, gpu, machine.flops_s, formats, machine.link_bytes_s, network, inner.gpus)
     mean_in, mean_out = lengths(sheet, path, serve)
-    late = sheet.declared(f"{path}.in_p95", serve.in_p95, "tokens") if serve.in_p95 else mean_in
-    most = sheet.derive(
-        f"{prefix}.most_in_flight",
-        "requests",
-        "smaller of the cache's sequences of mean length and the engine's limit per attention copy",
-        lambda c, s: min(c, s * layout.dp),
-        *_limits(memory),
-    )
-    inputs = (
-        *_read_weights(sheet, prefix, path, serve, model, layout),
-        memory.kv_bytes_per_token,
-        model.multiplied,
-        sheet.published(gpu, "bandwidth", gpu.bandwidth, "GB/s"),
-        sheet.assumed("roofline.bandwidth_share", BANDWIDTH_SHARE, "share", "achieved in decode; uncalibrated"),
-        sheet.published(gpu, f"dense_{peak[0]}", peak[1], "TFLOP/s"),
-        _matmul_share(sheet, gpu),
-        sheet.assumed("roofline.prefill_share", PREFILL_SHARE, "share", "of peak in prefill; uncalibrated"),
-        *_reduce(sheet, gpu, layout.tp),
-        mean_in,
-        mean_out,
-        late,
-        most,
-    )
-    rate = sheet.declared(f"{path}.rate", serve.rate, "req/s")
-    return Load(_builder(model, layout), inputs, rate, mean_out, first, step)
+    late = _late(sheet, path, serve, mean_in)
+    each = [served.each["dense"], served.each["experts"]]
+    weights = dict.fromkeys(f for f in each if f.value)
+    fixed = {
+        "prompt": mean_in,
+        "output": mean_out,
+        "places": memory.max_concurrency,
+        "running": memory.sequences,
+        **({"late": late} if late else {}),
+        **(
+            {"cache": memory.kv_bytes_per_token}
+            if memory.kv_bytes_per_token and memory.kv_bytes_per_token.value
+            else {}
+        ),
+        **({"first": first[1]} if first else {}),
+        **({"step": step[1]} if step else {}),
+    }
+    names = (*held, *rates, *(f"weights.{i}" for i, _ in enumerate(weights)), *fixed)
+    inputs = (*held.values(), *(f for f, _ in rates.values()), *weights, *fixed.values())
+    base = {n: f.value for n, f in zip(names, inputs, strict=True)}
 
+    made: dict[Numbers, Loop] = {}
 
-def _limits(memory: MemoryPlan) -> tuple[Figure, Figure]:
-    if memory.max_concurrency is None or memory.sequences is None:
-        raise ValueError("an inference replica has a cache")
-    return memory.max_concurrency, memory.sequences
-
-
-def _read_weights(
-    sheet: Sheet, prefix: str, path: str, serve: Serve, model: PlannedModel, layout: Layout
-) -> tuple[Figure, Figure]:
-    """GB that a GPU reads per step: everything but the input table and experts; all experts it holds."""
-    form = served_in(sheet, f"{path}.precision", model, serve.precision).each
-    tied = model.entry.tied_embeddings
-    dense = sheet.derive(
-        f"{prefix}.read_dense",
-        "GB",
-        f"dense layers and head ÷ TP{layout.tp}, norms; the input table is not read whole",
-        lambda d, r, v, b: (d / layout.tp * b + (r + v * (1 if tied else 0.5) / layout.tp) * max(2.0, b)) / 1e9,
-        model.dense,
-        model.replicated,
-        model.vocabulary,
-        form["dense"],
-    )
-    spread = max(layout.tp, layout.ep, layout.gpus if layout.dp > 1 else 1)
-    experts = sheet.derive(
-        f"{prefix}.read_experts",
-        "GB",
-        f"routed experts ÷ {spread}, if all were used",
-        lambda e, b: e / spread * b / 1e9,
-        model.experts,
-        form["experts"],
-    )
-    return dense, experts
-
-
-def _matmul_share(sheet: Sheet, gpu: Gpu) -> Figure:
-    known = MATMUL_SHARE.get(gpu.name)
-    if known is not None:
-        return sheet.constant(f"matmul_share.{gpu.name}", known, "share", MATMUL_SOURCE)
-    return sheet.assumed(
-        f"matmul_share.{gpu.name}", 0.80, "share", f"no published matmul benchmark of {gpu.name} at hand; that of H100"
-    )
-
-
-def _reduce(sheet: Sheet, gpu: Gpu, ranks: int) -> tuple[Figure, Figure, Figure]:
-    fit = find_terms(gpu.name, "all-reduce", ranks) if ranks > 1 else None
-    terms = (fit.latency_us, fit.bandwidth_gbytes_s, fit.root_us) if fit else (0.0, 1.0, 0.0)
-    source = f"{FIT_SOURCE}, {ranks} GPUs" if fit else "not used: one GPU reduces nothing"
-    name = f"all_reduce.{gpu.name}.{ranks}_gpus"
-    return (
-        sheet.constant(f"{name}.latency", terms[0], "µs", source),
-        sheet.constant(f"{name}.bandwidth", terms[1], "GB/s", source),
-        sheet.constant(f"{name}.root", terms[2], "µs/√B", source),
-    )
-
-
-def _builder(model: PlannedModel, layout: Layout) -> Callable[..., Replica]:
-    moe, entry = model.entry.moe, model.entry
-    shape = ReplicaShape(
-        layout.tp,
-        layout.dp,
-        layout.gpus,
-        entry.layers,
-        entry.hidden,
-        entry.heads,
-        model.head_dim,
-        moe.experts if moe else 0,
-        moe.active if moe else 0,
-    )
-
-    def build(
-        dense_gb: float,
-        experts_gb: float,
-        kv_kib: float,
-        multiplied: float,
-        bandwidth_gb_s: float,
-        bandwidth_share: float,
-        peak_tflops: float,
-        *rest: float,
-    ) -> Replica:
-        return Replica(
-            shape,
-            dense_gb * 1e9,
-            experts_gb * 1e9,
-            kv_kib * 1024,
-            multiplied,
-            bandwidth_gb_s * 1e9,
-            bandwidth_share,
-            peak_tflops * 1e12,
-            *rest,
+    def build(*values: float) -> Loop:
+        v = dict(zip(names, values, strict=False))
+        factors = [v[n] / base[n] for n in names if n.startswith("weights.")]
+        numbers = Numbers(
+            constants=tuple(v.get(n, getattr(constants, n)) for n in NAMES),
+            rates=tuple((n, v[n] * factor) for n, (_, factor) in rates.items()),
+            weights=max(factors, key=lambda f: abs(f - 1), default=1.0),
+            cache=v["cache"] / base["cache"] if "cache" in v and base["cache"] else 1.0,
+            prompt=v["prompt"],
+            late=v.get("late", 0.0),
+            output=max(v["output"], 1.0),
+            places=v["places"],
+            running=v["running"] * case.groups,
+            first_s=v.get("first"),
+            step_s=v.get("step"),
         )
+        if numbers not in made:
+            made[numbers] = loop_of(case, numbers)
+        return made[numbers]
 
-    return build
+    rate = sheet.declared(f"{path}.rate", serve.rate, "req/s")
+    bands, said = _error(known)
+    _extrapolates(sheet, name, known, serve, inner.gpus)
+    return Load(build, inputs, rate, mean_in, mean_out, first, step, bands, said)
+
+
+def _network(sheet: Sheet, site: Site, layout: Layout) -> Figure | Unplanned | None:
+    """GB/s per GPU between nodes; None where the replica stays in one domain."""
+    if layout.gpus <= max(site.gpus_per_node, site.domain_gpus):
+        return None
+    rate = nic_rate(sheet, site)
+    return rate if isinstance(rate, Unplanned) else fabric_rate(sheet, site, rate)[0]
+
+
+def _calibration(sheet: Sheet, engine: Engine, gpu: Gpu) -> Calibration | None:
+    version = "" if engine.version is None else ".".join(str(part) for part in engine.version)
+    return closest(sheet.catalogue.calibrations(), engine.name, version, gpu.name)
+
+
+def _used(model: PlannedModel, ranks: int) -> tuple[str, ...]:
+    left = set(_ELSEWHERE)
+    left |= set() if model.is_moe else set(_OF_EXPERTS)
+    left |= set() if ranks > 1 else set(_OF_RANKS)
+    return tuple(n for n in NAMES if n not in left)
+
+
+def _constant(sheet: Sheet, engine: Engine, gpu: Gpu, known: Calibration | None, name: str, value: float) -> Figure:
+    unit = _UNITS.get(name.rpartition("_")[2], "share")
+    if known is None:
+        reason = f"no calibration of {engine.name}; public microbenchmarks of comparable GPUs"
+        return sheet.assumed(f"serving.{engine.name}.{name}", value, unit, reason)
+    basis = f"fitted {known.date} to {known.fit.rows} runs ({known.source})"
+    if known.gpu is None:
+        return sheet.assumed(f"serving.{engine.name}.{gpu.name}.{name}", value, unit, f"of other GPUs: {basis}")
+    return sheet.constant(f"calibration.{known.name}.{name}", value, unit, basis)
+
+
+def _rates(
+    sheet: Sheet,
+    gpu: Gpu,
+    flops: object,
+    formats: set[str],
+    link: float,
+    network: Figure | None,
+    ranks: int,
+) -> dict[str, tuple[Figure, float]]:
+    """Rates of the GPU as (figure, factor to the estimator's unit)."""
+    found = {"memory": (sheet.published(gpu, "bandwidth", gpu.bandwidth, "GB/s"), 1e9)}
+    for form in sorted(formats):
+        rate = compute_rate(gpu, form)
+        if rate is not None:
+            found[rate[0]] = (sheet.published(gpu, f"dense_{rate[0]}", rate[1], "TFLOP/s"), 1e12)
+    if ranks > 1 and link > 1.0:
+        found["link"] = (sheet.published(gpu, "link", link / 1e9, "GB/s", "one direction, inside its domain"), 1e9)
+    if network is not None:
+        found["nic"] = (network, 1e9)
+    return found
+
+
+def _late(sheet: Sheet, path: str, serve: Serve, mean: Figure) -> Figure | None:
+    """95th percentile of prompts as far as a log-normal can have it, None where it is not above the mean."""
+    if serve.in_p95 is None or serve.in_p95.value <= mean.value:
+        return None
+    stated = sheet.declared(f"{path}.in_p95", serve.in_p95, "tokens")
+    if stated.value / mean.value < LARGEST_RATIO:
+        return stated
+    most = LARGEST_RATIO * (1 - 1e-9)
+    return sheet.derive(
+        f"{path}.in_p95_used", "tokens", f"at most {LARGEST_RATIO:.2f} × the mean: the widest log-normal",
+        lambda p, m: min(p, m * most), stated, mean,
+    )  # fmt: skip
+
+
+def _error(known: Calibration | None) -> tuple[dict[str, tuple[float, float]], str]:
+    """Bands by `ttft` and `tpot`, and in words what they come from."""
+    if known is None or known.gpu is None:
+        return {}, "not validated on this GPU"
+    found = {}
+    for what, error in (("ttft", known.fit.ttft_error), ("tpot", known.fit.tpot_error)):
+        if error is not None:
+            found[what] = (round(1 / (1 + error), 2), round(1 + error, 2))
+    errors = " and ".join(f"{(b[1] - 1) * 100:.0f} % for {n.upper()}" for n, b in found.items())
+    return found, f"constants {known.name}, mean error {errors} on runs held out ({known.fit.held_out})"
+
+
+def _extrapolates(sheet: Sheet, name: str, known: Calibration | None, serve: Serve, gpus: int) -> None:
+    if known is None:
+        return
+    beyond = outside(known, prompt=serve.input.value, output=serve.output.value, gpus=gpus)
+    if beyond:
+        sheet.limit(f"the speed of {name} lies outside what its constants were fitted on: {', '.join(beyond)}")
 
 
 def replica_rate(sheet: Sheet, prefix: str, path: str, serve: Serve, load: Load, nodes: int) -> Figure:
     """req/s that one replica carries within the targets: measured, declared, else estimated from its largest batch."""
     name = f"{prefix}.{'estimated_' if serve.replica_rate else ''}replica_rate"
     batch = _largest_batch(sheet, prefix, load)
-    step, prefill = _step(sheet, prefix, load, batch)
+    step = _step(sheet, prefix, load, batch)
+    _prefill(sheet, prefix, load)
+    band = load.bands.get("tpot")
     estimate = sheet.derive(
         name,
         "req/s",
-        f"batch ÷ (prefill + (1 + output tokens) × step), Little's law; decode validated on {VALIDATED}; "
-        "waiting prompts as M/M/1 are not validated",
-        lambda b, f, s, o: b / (f + (1 + o) * s / 1e3) if b else 0.0,
+        f"sequences that decode ÷ (output tokens × step), Little's law; {load.said}",
+        lambda b, s, o: b / (o * s / 1e3) if b and s else 0.0,
         batch,
-        prefill,
         step,
         load.output,
-        band=(round(1 / BAND[1], 2), round(1 / BAND[0], 2)),
+        band=(round(1 / band[1], 2), round(1 / band[0], 2)) if band else None,
     )
     stated = sheet.maybe(f"{path}.replica_rate", serve.replica_rate, "req/s")
     return sheet.picked(Kind.RATE, f"{prefix}.replica_rate", stated, estimate, nodes=nodes)
 
 
-def _goals(load: Load) -> tuple[Figure, ...]:
-    return tuple(g[1] for g in (load.step, load.first) if g)
-
-
 def _largest_batch(sheet: Sheet, prefix: str, load: Load) -> Figure:
-    """Most requests in flight within targets, cache and engine limit; its formula names which of them binds."""
-    quantile = quantile_of(load.first[0]) if load.first else None
-    count = len(load.inputs)
-
-    def split(values: tuple[float, ...]) -> tuple[Replica, float, float]:
-        limits = list(values[count:])
-        step = limits.pop(0) if load.step else math.inf
-        return load.build(*values[:count]), step, limits.pop(0) if load.first else math.inf
-
-    def largest(*values: float) -> float:
-        replica, step, first = split(values)
-        return replica.largest_batch(step, first, quantile)
-
-    inputs = (*load.inputs, *_goals(load))
-    replica, step, first = split(tuple(f.value for f in inputs))
-    found = replica.largest_batch(step, first, quantile)
+    """Most sequences that decode within targets, cache and engine limit; its formula names which of them binds."""
     labels = [g[0] for g in (load.first, load.step) if g]
-    stop = _binding(load, replica, found, step, first, quantile)
+    stop = _binding(load, load.replica, load.replica.sequences)
     return sheet.derive(
         f"{prefix}.batch",
         "requests",
-        f"largest that keeps {', '.join([*labels, 'cache and engine limit'])}; {stop} binds"
-        + ("; the mean step stands for its percentile" if load.step and quantile_of(load.step[0]) else ""),
-        largest,
-        *inputs,
+        f"largest that keeps {', '.join([*labels, 'cache and engine limit'])}; {stop} binds",
+        lambda *v: load.build(*v).sequences,
+        *load.inputs,
     )
 
 
 def binding(load: Load, batch: Figure) -> str:
     """What keeps a replica at this batch from carrying more: a latency target, or cache and engine."""
-    replica = load.build(*(f.value for f in load.inputs))
-    step = load.step[1].value if load.step else math.inf
-    first = load.first[1].value if load.first else math.inf
-    return _binding(load, replica, batch.value, step, first, quantile_of(load.first[0]) if load.first else None)
+    return _binding(load, load.replica, batch.value)
+
+
+def _binding(load: Load, replica: Loop, batch: float) -> str:
+    if batch < replica.room * 0.999:
+        met = replica.met(max(batch, IDLE) * 1.002)
+        if load.step and float(met.tpot_s[0]) > load.step[1].value:
+            return load.step[0]
+        if load.first and not bool(replica.first_in_time(met)[0]):
+            return load.first[0]
+        if not load.first:
+            return "prefill, at nine tenths of its time,"
+    return "the cache or the engine's limit"
 
 
 def why_unreachable(load: Load) -> str:
     """What a request misses that is alone on a replica, with its estimates."""
-    replica = load.build(*(f.value for f in load.inputs))
-    missed = [] if replica.most >= 1 else ["the cache holds no request of mean length"]
-    if load.first:
-        first = replica.first_token_s(1, quantile_of(load.first[0]))
-        missed += [f"{load.first[0]} {load.first[1]} (alone {first:.3g} s)"] if first > load.first[1].value else []
-    if load.step:
-        step = replica.step_s(1)
-        missed += [f"{load.step[0]} {load.step[1]} (alone {step:.3g} s)"] if step > load.step[1].value else []
+    replica = load.replica
+    met = replica.met(IDLE)
+    missed = []
+    if load.first and not bool(replica.first_in_time(met)[0]):
+        missed.append(f"{load.first[0]} {load.first[1]} (alone {replica.first_s(IDLE):.3g} s)")
+    if load.step and float(met.tpot_s[0]) > load.step[1].value:
+        missed.append(f"{load.step[0]} {load.step[1]} (alone {float(met.tpot_s[0]):.3g} s)")
     return " and ".join(missed)
 
 
-def _binding(load: Load, replica: Replica, batch: float, step: float, first: float, quantile: float | None) -> str:
-    if batch >= replica.most:
-        return "the cache or the engine's limit"
-    more = max(1.0, batch * 1.001)
-    if load.step and replica.step_s(more) > step:
-        return load.step[0]
-    if load.first and replica.first_token_s(more, quantile) > first:
-        return load.first[0]
-    return "the cache or the engine's limit"
+def _step(sheet: Sheet, prefix: str, load: Load, batch: Figure) -> Figure:
+    """ms of a step at this batch as the sum of its terms."""
+    base = load.replica.terms(batch.value)
 
-
-def _step(sheet: Sheet, prefix: str, load: Load, batch: Figure) -> tuple[Figure, Figure]:
-    """(ms of a step at this batch as the sum of its parts, s of a mean prompt)."""
-
-    def part(name: str, formula: str, value: Callable[[Replica, float], float]) -> Figure:
+    def part(term: str) -> Figure:
         return sheet.derive(
-            f"{prefix}.step_{name}",
+            f"{prefix}.step_{term.replace(' ', '_')}",
             "ms",
-            formula,
-            lambda b, *v: value(load.build(*v), b) * 1e3,
+            f"{_STEP[term]} (physics/serving/steps.py)",
+            lambda b, *v: load.build(*v).terms(b)[term] * 1e3,
             batch,
             *load.inputs,
         )
 
-    parts = (
-        part("memory", "bytes that a GPU reads ÷ (achieved share × bandwidth)", lambda r, b: r.memory_s(b)),
-        part("compute", "FLOP of the batch on a GPU ÷ (matmul share × peak)", lambda r, b: r.compute_s(b)),
-        part("all_reduces", "two all-reduces of the batch per layer", lambda r, b: r.reduces_s(b)),
-        part("overhead", "75 µs per layer + 0.3 ms", lambda r, _: r.overhead_s),
-        part("prefills", "batch × prefill ÷ output tokens: prompts of new requests", lambda r, b: r.prefills_s(b)),
-    )
-    step = sheet.derive(
-        f"{prefix}.step",
-        "ms",
-        "larger of memory and compute + all-reduces + overhead + prefills",
-        lambda m, c, a, o, p: max(m, c) + a + o + p,
-        *parts,
-    )
-    prefill = sheet.derive(
+    parts = [part(term) for term in _STEP if base.get(term)]
+    return sheet.derive(f"{prefix}.step", "ms", "mean step at this batch: sum of its terms", lambda *p: sum(p), *parts)
+
+
+def _prefill(sheet: Sheet, prefix: str, load: Load) -> Figure:
+    """s of a prompt of mean length."""
+    mean = load.prompt.value
+    terms = {n: v for n, v in load.replica.prefill(mean).items() if v}
+    said = ", ".join(f"{name} {value * 1e3:.3g} ms" for name, value in terms.items())
+    return sheet.derive(
         f"{prefix}.prefill",
         "s",
-        "FLOP of a mean prompt ÷ (GPUs × prefill share × peak) + its all-reduces",
-        lambda *v: load.build(*v).prefill_time_s,
+        f"a prompt of mean length alone: {said} (physics/serving/steps.py)",
+        lambda t, *v: sum(load.build(*v).prefill(t).values()),
+        load.prompt,
         *load.inputs,
     )
-    return step, prefill
 
 
 def at_load(sheet: Sheet, prefix: str, load: Load, replicas: Figure, nodes: int) -> tuple[Figure, Figure, Figure]:
-    """TTFT (s, at the target's percentile), TPOT (ms, mean) and requests in flight, load spread over `replicas`."""
-    quantile = quantile_of(load.first[0]) if load.first else None
-    label = load.first[0] if load.first else "mean"
-    count = len(load.inputs)
+    """TTFT (s), TPOT (ms), each at its target's percentile or in the mean, and requests in flight per replica."""
+    first_label = load.first[0] if load.first else "mean"
+    step_label = load.step[0] if load.step else "mean"
 
-    def batch(*values: float) -> tuple[Replica, float]:
-        replica = load.build(*values[:count])
-        return replica, replica.batch_at(values[count] / values[count + 1])
+    def state(*values: float) -> tuple[Loop, float, float]:
+        replica, rate = load.build(*values[:-2]), values[-2] / values[-1]
+        return replica, replica.decoding_at(rate), rate
 
     def first(*values: float) -> float:
-        replica, b = batch(*values)
-        return replica.first_token_s(b, quantile)
+        replica, running, _ = state(*values)
+        return replica.first_s(running)
 
     def step(*values: float) -> float:
-        replica, b = batch(*values)
-        return replica.step_s(b) * 1e3
+        replica, running, _ = state(*values)
+        return float(replica.met(running).tpot_s[0]) * 1e3
+
+    def flying(*values: float) -> float:
+        replica, running, rate = state(*values)
+        met = replica.met(running)
+        return rate * float(met.ttft_mean_s[0]) + running
 
     inputs = (*load.inputs, load.rate, replicas)
     ttft = sheet.derive(
         f"{prefix}.ttft",
         "s",
-        f"wait + prefill + one step ({label}: waiting prompts as M/M/1); not validated",
+        f"wait as M/G/1 + own prefill + half a step ({first_label}); {load.said}",
         first,
         *inputs,
+        band=load.bands.get("ttft"),
     )
     tpot = sheet.derive(
         f"{prefix}.tpot",
         "ms",
-        f"roofline of a decode step with prefills between (mean); validated on {VALIDATED}",
+        f"step with so many sequences ({step_label}: Poisson around their mean, an upper estimate); {load.said}",
         step,
         *inputs,
-        band=BAND,
+        band=load.bands.get("tpot"),
     )
     return (
         sheet.picked(Kind.TIME, f"{prefix}.ttft", ttft, nodes=nodes),
         sheet.picked(Kind.TIME, f"{prefix}.tpot", tpot, nodes=nodes),
-        sheet.derive(
-            f"{prefix}.in_flight", "requests", "rate × residence (Little's law)", lambda *v: batch(*v)[1], *inputs
-        ),
+        sheet.derive(f"{prefix}.in_flight", "requests", "rate × residence (Little's law)", flying, *inputs),
     )
 
 

@@ -134,7 +134,7 @@ def _missed(plan: ServicePlan) -> str:
     if plan.ttft_met is False and plan.ttft_target:
         said.append(f"TTFT ({plan.ttft_is}) is estimated at {plan.ttft} of {plan.ttft_target[1]}")
     if plan.tpot_met is False and plan.tpot_target:
-        said.append(f"TPOT (mean) is estimated at {plan.tpot} of {plan.tpot_target[1]} ({plan.tpot_target[0]})")
+        said.append(f"TPOT ({plan.tpot_is}) is estimated at {plan.tpot} of {plan.tpot_target[1]}")
     return f"at the declared load {' and '.join(said)}"
 
 

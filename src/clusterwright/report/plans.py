@@ -347,11 +347,10 @@ def _latency(service: ServicePlan) -> list[str]:
             said += f" of {show(service.ttft_target[1])} ({service.ttft_target[0]}){missed}"
         lines.append(said)
     if service.tpot is not None:
-        said = f"TPOT mean {show(service.tpot)}{_band(service.tpot)}"
+        said = f"TPOT {service.tpot_is} {show(service.tpot)}{_band(service.tpot) or ' (not validated)'}"
         if service.tpot_target is not None:
-            verdict = {False: " MISSED", True: "", None: ": not a proof"}[service.tpot_met]
-            of = "of" if service.tpot_target[0] == "tpot" else "against"
-            said += f" {of} {show(service.tpot_target[1])} ({service.tpot_target[0]}){verdict}"
+            missed = "" if service.tpot_met else " MISSED"
+            said += f" of {show(service.tpot_target[1])} ({service.tpot_target[0]}){missed}"
         lines.append(said)
     return lines
 

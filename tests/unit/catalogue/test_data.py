@@ -12,7 +12,7 @@ from clusterwright.catalogue.counting import compare
 from clusterwright.files.catalogue import COMPILED, DATA, compile_sources, load_catalogue
 from clusterwright.model.hardware import Entry, Gpu
 from clusterwright.model.language_models import LanguageModel
-from clusterwright.physics.parameters import count_parameters
+from clusterwright.model.plain_decoders import PLAIN, plain_decoder
 
 CATALOGUE = load_catalogue()
 ENTRIES = list(CATALOGUE.entries())
@@ -34,7 +34,7 @@ def test_there_is_enough_of_each_kind() -> None:
     assert len(CATALOGUE.shapes) >= 12
     assert len(CATALOGUE.nics) >= 10
     assert len(CATALOGUE.models) >= 20
-    assert len([m for m in CATALOGUE.models if m.plannable]) >= 20
+    assert len([m for m in CATALOGUE.models if m.attention in PLAIN]) >= 20
     assert len(CATALOGUE.prices()) >= 15
     assert len(CATALOGUE.api_prices()) >= 15
     assert {kind for kind, _ in ENTRIES} == set(TYPES)
@@ -131,11 +131,11 @@ def test_a_models_facts_give_its_published_parameters(model: LanguageModel) -> N
         assert decoder.active >= model.active_parameters * 0.91
 
 
-@pytest.mark.parametrize("model", [m for m in CATALOGUE.models if m.plannable], ids=lambda m: m.name)
+@pytest.mark.parametrize("model", [m for m in CATALOGUE.models if m.attention in PLAIN], ids=lambda m: m.name)
 def test_plain_fields_describe_the_same_model(model: LanguageModel) -> None:
     decoder = CATALOGUE.find_decoder(model.name)
     assert decoder is not None
-    assert count_parameters(model).total == pytest.approx(decoder.text_parameters, rel=0.002)
+    assert plain_decoder(model).parameters == pytest.approx(decoder.text_parameters, rel=0.002)
 
 
 def test_known_shapes() -> None:
@@ -153,7 +153,7 @@ def test_known_shapes() -> None:
     cache += 2 * oss.window.layers * oss.kv_heads * oss.head_dim * 2 * oss.window.tokens
     assert cache / GIB == pytest.approx(4.504, abs=0.001)
     deepseek = CATALOGUE.model("deepseek-v3")
-    assert not deepseek.plannable
+    assert deepseek.attention not in PLAIN
     assert deepseek.latent is not None
     assert deepseek.layers * (deepseek.latent.kv_rank + deepseek.latent.rope_dim) * 2 * 131072 / GIB == 8.578125
 

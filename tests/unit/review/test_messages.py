@@ -47,10 +47,10 @@ def test_a_latency_that_one_request_misses_is_one_error_with_its_cause(
 
 def test_a_latency_that_only_the_load_misses_is_a_warning() -> None:
     found = only(
-        "latency-unreachable", "workloads.chat.target.tpot_p95=16 ms", "workloads.chat.serve.replica_rate=9 req/s"
+        "latency-unreachable", "workloads.chat.target.tpot_p95=15 ms", "workloads.chat.serve.replica_rate=9 req/s"
     )
     assert found.severity is Severity.WARNING
-    assert "at its load; target tpot_p95 is 16 ms" in found.message
+    assert "at its load; target tpot_p95 is 15 ms" in found.message
     assert "more replicas" in found.action
 
 
@@ -131,9 +131,9 @@ def test_a_network_that_takes_most_of_the_step_is_said_to() -> None:
 def test_money_is_compared_at_the_costlier_useful_share() -> None:
     changes = ("economics.utilisation=90%", "economics.shares.idle=5%")
     cheaper = next(f for f in findings("api-cheaper", *changes) if f.message.startswith("chat costs"))
-    assert "at 18% useful time, from api" in cheaper.message
+    assert "at 19% useful time, from api" in cheaper.message
     even = next(f for f in findings("break-even-above-plan", *changes) if f.message.startswith("chat: api"))
-    assert "at the 18% useful time that the declared load uses" in even.message
+    assert "at the 19% useful time that the declared load uses" in even.message
     low = [
         f.message for f in findings("break-even-above-plan", "economics.utilisation=10%") if "chat: api" in f.message
     ]

@@ -43,7 +43,7 @@ def step_terms(side: SideColumns, held: ConstantColumns, running: Array, costs: 
     one = np.maximum(running / side.stages, 1e-9)
     tokens = one * width
     everyone = tokens * side.groups
-    unique = -np.expm1(everyone * np.log1p(-np.minimum(side.chosen / side.experts, 1 - 1e-12)))
+    unique = used_share(side.chosen, side.experts, everyone)
     return {
         "weights": np.maximum(side.dense_read / held.weight_share, side.dense_math * tokens / held.math_share),
         "experts": np.maximum(
@@ -70,7 +70,7 @@ def prefill_terms(
     new = np.maximum(prompt - cached, 1.0)
     passes = np.ceil(new / chunk)
     each = new / passes
-    unique = -np.expm1(each * busy * np.log1p(-np.minimum(side.chosen / side.experts, 1 - 1e-12)))
+    unique = used_share(side.chosen, side.experts, each * busy)
     limit = side.piece_limit
     pairs = _pairs(prompt[:, None], limit) - _pairs(cached[:, None], limit)
     products = np.maximum(side.dense_read / held.weight_share * passes, side.dense_math * new / held.math_share)
@@ -93,9 +93,14 @@ def pass_floor(side: SideColumns, held: ConstantColumns, new: Array, chunk: Arra
     Prompts and decode tokens that share a pass share them.
     """
     passes = np.ceil(np.maximum(new, 1.0) / chunk)
-    unique = -np.expm1(new / passes * busy * np.log1p(-np.minimum(side.chosen / side.experts, 1 - 1e-12)))
+    unique = used_share(side.chosen, side.experts, new / passes * busy)
     read = side.dense_read / held.weight_share + side.expert_read * unique / held.expert_share
     return passes * (read + side.layers * held.prefill_layer_us * 1e-6 + held.step_ms * 1e-3)
+
+
+def used_share(chosen: Array, experts: Array, tokens: Array) -> Array:
+    """Share of a layer's experts that at least one of `tokens` chooses, 1 − (1 − k/E)^n, each token on its own."""
+    return -np.expm1(tokens * np.log1p(-np.minimum(chosen / experts, 1 - 1e-12)))
 
 
 def _pairs(tokens: Array, limit: Array) -> Array:

@@ -75,7 +75,7 @@ def _service(service: ServicePlan) -> list[Row]:
         ("capacity of the placed replicas", service.capacity),
         ("requests in flight per replica", service.in_flight),
         (_beside(f"time to first token, {service.ttft_is}", service.ttft_target, service.ttft_met), service.ttft),
-        (_beside("time per output token, mean", service.tpot_target, service.tpot_met), service.tpot),
+        (_beside(f"time per output token, {service.tpot_is}", service.tpot_target, service.tpot_met), service.tpot),
     ]
     return rows
 

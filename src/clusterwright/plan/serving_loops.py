@@ -1,0 +1,211 @@
+"""One replica under arrivals, built from plain numbers that a plan keeps as figures.
+
+The formulas are `physics.serving`'s over one row; targets of the first and of later tokens hold at shares of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from clusterwright.model.decoders import Decoder
+from clusterwright.physics.layouts import Layout
+from clusterwright.physics.serving.constants import NAMES, Constants
+from clusterwright.physics.serving.sides import Device, Side, side, stack
+from clusterwright.physics.serving.steps import CHUNK_TOKENS, prefill_terms, step_terms
+from clusterwright.physics.serving.traffic import Traffic
+from clusterwright.plan.searching.columns import Bools, Floats
+from clusterwright.plan.searching.open_loop import Met, OpenLoop
+from clusterwright.plan.searching.questions import Lengths, Pool, ServingQuestion
+from clusterwright.plan.searching.workers import Workers
+
+#: Sequences at which an idle replica is asked.
+IDLE: Final = 1e-6
+#: Points that a search asks at once, and how often it narrows: 24⁴ parts of the interval.
+ROWS: Final = 24
+_ROUNDS: Final = 4
+_GRID: Final = np.arange(1, ROWS + 1) / ROWS
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Seconds until the first token and per later token, and the share of requests that must meet each; None: mean."""
+
+    first_s: float | None = None
+    first_share: float | None = None
+    step_s: float | None = None
+    step_share: float | None = None
+
+
+class Loop(OpenLoop):
+    """A replica under arrivals with a share of its own for later tokens.
+
+    Its rows are all alike: searches ask ROWS points at once.
+    """
+
+    def __init__(self, held: Workers, step_share: float | None) -> None:
+        self._late = step_share
+        self._decoding: dict[float, float] = {}
+        self._terms: dict[float, dict[str, float]] = {}
+        super().__init__(held)
+
+    def at(self, running: Floats) -> Met:
+        """What requests meet with so many sequences that decode."""
+        base = self._step(running)
+        rate = running / (self._output * base + running * self._felt)
+        left = 1 - rate * self._felt
+        late = base / left
+        if self._late is not None:
+            late = self._step(running + NormalDist().inv_cdf(self._late) * np.sqrt(running)) / left
+        return self.arriving(rate, base / left, late)
+
+    def met(self, running: float) -> Met:
+        """What requests meet with so many sequences that decode, the same in every row."""
+        return self.at(self._ones * max(running, IDLE))
+
+    @cached_property
+    def room(self) -> float:
+        """Sequences that cache and engine hold."""
+        return float(self.most[0])
+
+    @cached_property
+    def sequences(self) -> float:
+        """Most sequences that decode within both targets and the cache; 0 where even one request alone misses them."""
+        if not bool(self.holds(self._ones * IDLE)[0]):
+            return 0.0
+        return _last(self.holds, self.room)
+
+    def decoding_at(self, rate: float) -> float:
+        """Sequences that decode at a rate; all that fit where the rate is more than is carried."""
+        if rate not in self._decoding:
+            self._decoding[rate] = _last(lambda n: np.asarray(self.at(n).rate <= rate), self.room)
+        return self._decoding[rate]
+
+    def first_s(self, running: float) -> float:
+        """Seconds until the first token at its share of requests, with so many sequences that decode."""
+        met, level = self.met(running), self._question.quantile
+        if level is None:
+            return float(met.ttft_mean_s[0])
+        if met.busy[0] >= 1:
+            return math.inf
+        least = float(met.always_s[0])
+        wide = float(self._own[0].max()) + 60 * float(met.wait_s[0]) + 1e-9
+        return least + _last(lambda t: self._share(met, least + t) < level, wide)
+
+    def terms(self, running: float) -> dict[str, float]:
+        """Seconds of a decode step by term, prompts of others included."""
+        if running not in self._terms:
+            columns, rows = self._held.columns, self._ones * max(running, IDLE)
+            found = step_terms(columns, self._constants, rows / columns.groups, self._costs, self._ones)
+            base = self._step(rows)
+            found["prompts of others"] = self.at(rows).tpot_mean_s - base
+            self._terms[running] = {name: float(value[0]) for name, value in found.items()}
+        return self._terms[running]
+
+    def prefill(self, tokens: float) -> dict[str, float]:
+        """Seconds of the prefill of one prompt by term."""
+        columns, ones = self._held.columns, self._ones
+        found = prefill_terms(columns, self._constants, tokens * ones, 0 * ones, CHUNK_TOKENS * ones, columns.groups)
+        return {name: float(np.broadcast_to(value, ones.shape)[0]) for name, value in found.items()}
+
+
+def _last(good: Callable[[Floats], Bools], most: float) -> float:
+    """Largest value up to `most` that is good, where every smaller one is."""
+    low, high = 0.0, most
+    for _ in range(_ROUNDS):
+        points = low + (high - low) * _GRID
+        holds = np.asarray(good(points))
+        count = int(np.argmin(holds)) if not holds.all() else len(points)
+        if count == len(points):
+            return high if high == most else low
+        low, high = (float(points[count - 1]) if count else low), float(points[count])
+    return low
+
+
+@dataclass(frozen=True)
+class Case:
+    """What of a replica is never estimated.
+
+    Args:
+        running: sequences that the engine runs at a time over all groups.
+    """
+
+    decoder: Decoder
+    traffic: Traffic
+    layout: Layout
+    pool: Pool
+    device: Device
+    targets: Targets
+    groups: int
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Inputs of a replica as numbers.
+
+    Args:
+        constants: of the engine. rates: format → FLOP/s, and `memory`, `link`, `nic` B/s.
+        weights, cache: factors on the bytes of weights and of cached entries.
+        prompt, late, output: tokens of a mean prompt, of the 95th percentile (0: all alike), of a mean answer.
+        places: sequences of mean length that all caches hold. running: that the engine runs at a time.
+    """
+
+    constants: tuple[float, ...]
+    rates: tuple[tuple[str, float], ...]
+    weights: float
+    cache: float
+    prompt: float
+    late: float
+    output: float
+    places: float
+    running: float
+    first_s: float | None
+    step_s: float | None
+
+
+def loop_of(case: Case, numbers: Numbers) -> Loop:
+    """The replica of these numbers."""
+    rates = dict(numbers.rates)
+    device = replace(
+        case.device,
+        bandwidth_bytes_s=rates["memory"],
+        link_bytes_s=rates.get("link", case.device.link_bytes_s),
+        nic_bytes_s=rates.get("nic", case.device.nic_bytes_s),
+        flops_s=dict(case.device.flops_s) | {k: v for k, v in rates.items() if k in case.device.flops_s},
+    )
+    mean = numbers.prompt + numbers.output
+    worker = side(case.traffic, case.layout, device, cache_tokens=numbers.places * mean / case.groups)
+    held = Workers(
+        question=ServingQuestion(
+            decoder=case.decoder,
+            pool=case.pool,
+            lengths=Lengths(numbers.prompt, numbers.output, numbers.late or None),
+            ttft_s=numbers.first_s,
+            tpot_s=numbers.step_s,
+            quantile=case.targets.first_share,
+        ),
+        constants=Constants(**dict(zip(NAMES, numbers.constants, strict=True))),
+        columns=stack([_scaled(worker, numbers.weights, numbers.cache)] * ROWS),
+        wide=np.full(ROWS, case.layout.gpus),
+        places=np.full(ROWS, numbers.places),
+        running=np.full(ROWS, round(numbers.running)),
+    )
+    return Loop(held, case.targets.step_share)
+
+
+def _scaled(worker: Side, weights: float, cache: float) -> Side:
+    """The worker with factors on the bytes that it reads."""
+    if (weights, cache) == (1.0, 1.0):
+        return worker
+    return replace(
+        worker,
+        dense_read=worker.dense_read * weights,
+        expert_read=worker.expert_read * weights,
+        piece_read=tuple(p * cache for p in worker.piece_read),
+    )
