@@ -135,6 +135,17 @@ def test_without_arrivals_or_exits_a_second_cycle_decides_nothing(seed: int) -> 
 
 @SETTINGS
 @given(seeds)
+def test_a_job_that_comes_alone_is_decided_about_as_in_a_whole_cycle(seed: int) -> None:
+    def look(before: State, decisions: Decisions, state: State, now_s: float) -> None:
+        assert before.lines is not None  # whoever asks for the lines has the newcomer take its place in them
+        assert run_cycle(before, now_s) == decisions
+        assert before.waiting == state.waiting
+
+    live(seed, look)
+
+
+@SETTINGS
+@given(seeds)
 def test_every_waiting_job_has_a_reason(seed: int) -> None:
     def look(before: State, decisions: Decisions, state: State, now_s: float) -> None:
         assert {s.request.id for s in decisions.starts} <= set(before.waiting)

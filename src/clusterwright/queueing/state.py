@@ -370,8 +370,8 @@ class State:
         other.cluster, other.usage = self.cluster.fork(), self.usage.fork()
         other.waiting, other.apart, other.overdrawn = dict(self.waiting), dict(self.apart), dict(self.overdrawn)
         other.budgets = None if self.budgets is None else self.budgets.fork()
-        other.newcomer, other._asking = None, {}
-        other._lines = {q: line.copy(other._asking) for q, line in self.lines.items()}
+        other.newcomer, other._asking = self.newcomer, {}
+        other._lines = {q: line.copy(other._asking) for q, line in self._lines.items()}
         other.heads = []
         other.running = {j: replace(h) for j, h in self.running.items()}
         other.claims = {j: replace(c, kept=dict(c.kept)) for j, c in self.claims.items()}
