@@ -67,7 +67,7 @@ def fit(request: FitRequest) -> Answer:
         lambda: read_wants(
             options,
             train=request.train,
-            defaults={} if request.train else house.defaults,
+            defaults=house.defaults,
             hours=house.hours(request.audience),
             place=request.place,
         ),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.fitting.trainings import TrainingFit
 from clusterwright.plan.fitting.wants import Wants
@@ -13,9 +16,21 @@ def bill_of(fit: ServingFit | TrainingFit, wants: Wants) -> Materials | None:
     if fit.best is None or fit.machine.shape is None:
         return None
     options = Options(pue=wants.pue, spares_target=wants.spares_target)
-    nodes = fit.best.nodes
+    nodes, together = fit.best.nodes, fit.machine.shape.domain_nodes
+    if together > 1:
+        # A domain that spans nodes is one rack, sold whole and spared as a whole.
+        nodes = math.ceil(nodes / together) * together
+        options = replace(options, rack_nodes=together, rack_kw=math.inf, per_1000_node_days=0.0)
     try:
-        return count_materials(fit.machine.shape, nodes=nodes, options=options)
+        found = count_materials(fit.machine.shape, nodes=nodes, options=options)
     except ValueError as error:  # more nodes than any tree of these switches joins
         gpus = nodes * fit.machine.gpus_per_node
         return Materials(nodes, 0, gpus, None, None, 0, 0, 0, None, None, unknown=(f"everything: {error}",))
+    if together == 1:
+        return found
+    lines = (
+        replace(line, reason=f"{together} nodes, one domain of GPUs") if line.what == "racks of nodes" else line
+        for line in found.lines
+        if line.what != "spare nodes"
+    )
+    return replace(found, lines=tuple(lines), unknown=(*found.unknown, "spares: a rack is spared as a whole"))

@@ -231,7 +231,9 @@ def read_wants(
     hours: tuple[Hours, ...] = (),
     place: Callable[[str], str] = lambda name: f"--{name}",
 ) -> Wants:
-    """Wants of options by name, those of `defaults` (a house profile) where the options do not say.
+    """Wants of options by name; those of `defaults` (a house profile) where the options do not say.
+
+    Defaults that do not belong to what is asked are left out.
 
     Args:
         hours: prices of the profile, which count after a stated one.
@@ -241,7 +243,8 @@ def read_wants(
         InvalidInput: with everything wrong.
     """
     given = {name: text for name, text in options.items() if text is not None and str(text).strip()}
-    house = {name: text for name, text in (defaults or {}).items() if name not in given}
+    usable = {name: text for name, text in (defaults or {}).items() if not (train and name in _SERVING)}
+    house = {name: text for name, text in usable.items() if name not in given}
     problems, values = list[Problem](), dict[str, Any]()
     for name, text in (house | given).items():
         table = next((t for t in (_SERVING, _TRAINING, _BOTH) if name in t), None)

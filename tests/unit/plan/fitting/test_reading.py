@@ -74,3 +74,9 @@ def test_a_profile_gives_what_options_do_not_say() -> None:
     wants = read_wants({"engine": "sglang"}, defaults={"engine": "vllm 0.11", "survive": "1"})
     assert (wants.serving.engine, wants.serving.version, wants.serving.survive_nodes) == ("sglang", None, 1)
     assert (wants.origin("engine"), wants.origin("survive")) == ("stated", "profile")
+
+
+def test_assumptions_about_inference_do_not_reach_training() -> None:
+    wants = read_wants({"tokens": "1T"}, train=True, defaults={"engine": "vllm 0.11", "pue": "1.4"})
+    assert wants.training is not None
+    assert (wants.pue, wants.training.tokens, wants.profiled) == (1.4, 1e12, frozenset({"pue"}))

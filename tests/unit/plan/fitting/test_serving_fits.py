@@ -7,7 +7,9 @@ import datetime
 import pytest
 
 from clusterwright.files.catalogue import load_catalogue
+from clusterwright.plan.fitting.alternatives import alternatives
 from clusterwright.plan.fitting.answers import ServingAnswer, answer_serving
+from clusterwright.plan.fitting.bills import bill_of
 from clusterwright.plan.fitting.carrying import carried
 from clusterwright.plan.fitting.commands import before, command_of, stored_format
 from clusterwright.plan.fitting.machines import find_machine
@@ -149,3 +151,29 @@ def test_the_command_realises_the_format_or_says_what_must_come_first(weights: s
     assert stored_format(fit.question.decoder) == "bf16"
     assert (command_of(fit)[-2:] == ("--quantization", "fp8")) is flag
     assert bool(before(fit)) is first
+
+
+def test_the_bill_counts_the_nodes_of_the_answer_and_whole_racks_of_a_domain() -> None:
+    answer = ask("llama-3.1-8b", "dgx-h100", **{**CHAT, "rate": "500"})
+    bill = bill_of(answer.first, answer.wants)
+    assert bill is not None
+    assert bill.nodes == answer.first.chosen.nodes
+    assert bill.spares > 0
+    racks = ask("llama-3.1-8b", "gb200-nvl72", **CHAT)
+    rack = bill_of(racks.first, racks.wants)
+    assert rack is not None
+    assert (rack.nodes, rack.gpus, rack.node_racks, rack.spares) == (18, 72, 1, 0)
+    nothing = ask("llama-3.3-70b", "2xh100", gpus="1", **CHAT)
+    assert bill_of(nothing.first, nothing.wants) is None
+
+
+def test_alternatives_are_dated_and_compared_at_the_same_work() -> None:
+    fit = ask("llama-3.3-70b", "h100", **CHAT, price="3").first
+    found = alternatives(fit, load_catalogue(), datetime.date(2026, 11, 30), fit.question.decoder.name)
+    assert [a.low + a.high for a in found] == sorted(a.low + a.high for a in found)
+    rents = [a for a in found if a.what.startswith("rent")]
+    apis = [a for a in found if a.what.startswith("API")]
+    assert all(a.stale and a.dated < "2026-09-01" for a in rents)
+    assert apis
+    assert fit.per_h is not None
+    assert all(a.ratio == pytest.approx((a.low + a.high) / 2 / fit.per_h.value) for a in found)
