@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from statistics import NormalDist
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,21 @@ class Targets:
     step_share: float | None = None
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _quiet(function: Callable[P, R]) -> Callable[P, R]:
+    """The function without warnings: a load that no replica takes gives infinities, which figures carry."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return called
+
+
 class Loop(OpenLoop):
     """A replica under arrivals with a share of its own for later tokens.
 
@@ -55,6 +70,7 @@ class Loop(OpenLoop):
         self._terms: dict[float, dict[str, float]] = {}
         super().__init__(held)
 
+    @_quiet
     def at(self, running: Floats) -> Met:
         """What requests meet with so many sequences that decode."""
         base = self._step(running)
@@ -65,6 +81,12 @@ class Loop(OpenLoop):
             late = self._step(running + NormalDist().inv_cdf(self._late) * np.sqrt(running)) / left
         return self.arriving(rate, base / left, late)
 
+    @_quiet
+    def first_in_time(self, met: Met) -> Bools:
+        """Whether the target of the first token holds."""
+        return super().first_in_time(met)
+
+    @_quiet
     def met(self, running: float) -> Met:
         """What requests meet with so many sequences that decode, the same in every row."""
         return self.at(self._ones * max(running, IDLE))
@@ -75,18 +97,21 @@ class Loop(OpenLoop):
         return float(self.most[0])
 
     @cached_property
+    @_quiet
     def sequences(self) -> float:
         """Most sequences that decode within both targets and the cache; 0 where even one request alone misses them."""
         if not bool(self.holds(self._ones * IDLE)[0]):
             return 0.0
         return _last(self.holds, self.room)
 
+    @_quiet
     def decoding_at(self, rate: float) -> float:
         """Sequences that decode at a rate; all that fit where the rate is more than is carried."""
         if rate not in self._decoding:
             self._decoding[rate] = _last(lambda n: np.asarray(self.at(n).rate <= rate), self.room)
         return self._decoding[rate]
 
+    @_quiet
     def first_s(self, running: float) -> float:
         """Seconds until the first token at its share of requests, with so many sequences that decode."""
         met, level = self.met(running), self._question.quantile
@@ -98,6 +123,7 @@ class Loop(OpenLoop):
         wide = float(self._own[0].max()) + 60 * float(met.wait_s[0]) + 1e-9
         return least + _last(lambda t: self._share(met, least + t) < level, wide)
 
+    @_quiet
     def terms(self, running: float) -> dict[str, float]:
         """Seconds of a decode step by term, prompts of others included."""
         if running not in self._terms:
@@ -108,6 +134,7 @@ class Loop(OpenLoop):
             self._terms[running] = {name: float(value[0]) for name, value in found.items()}
         return self._terms[running]
 
+    @_quiet
     def prefill(self, tokens: float) -> dict[str, float]:
         """Seconds of the prefill of one prompt by term."""
         columns, ones = self._held.columns, self._ones
@@ -169,6 +196,7 @@ class Numbers:
     step_s: float | None
 
 
+@_quiet
 def loop_of(case: Case, numbers: Numbers) -> Loop:
     """The replica of these numbers."""
     rates = dict(numbers.rates)
