@@ -151,18 +151,13 @@ def _markdown(blocks: Sequence[Block]) -> Iterator[str]:
             yield _row(["---"] + ["---:" if block.numbers else "---"] * (len(block.head) - 1), plain=True)
             yield from (_row(row) for row in block.rows)
         elif isinstance(block, Bars):
-            yield _row(("", bars_unit(block)))
+            yield _row(("", block.unit))
             yield _row(("---", "---:"), plain=True)
             yield from (_row((name, f"{value:.1f}")) for name, value in block.parts)
         else:
             yield "```"
             yield block.text.replace("```", "'''")
             yield "```"
-
-
-def bars_unit(bars: Bars) -> str:
-    """Unit of a table of parts."""
-    return bars.unit
 
 
 def _row(cells: Sequence[str], plain: bool = False) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -120,23 +120,6 @@ def as_csv(table: Table) -> str:
     writer.writerow([guarded(head) for head in table.heads])
     writer.writerows([_text(cell) for cell in row] for row in table.rows)
     return stream.getvalue()
-
-
-def as_markdown_table(table: Table) -> str:
-    """The table in Markdown, numbers in four digits."""
-    lines = [_line(table.heads), _line(["---"] * len(table.heads))]
-    lines += [_line([f"{cell:.4g}" if isinstance(cell, float) else _text(cell) for cell in row]) for row in table.rows]
-    return "\n".join(lines) + "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
-
-
-def _cell(text: str) -> str:
-    for sign in "\\`*_[]<>|#":
-        text = text.replace(sign, "\\" + sign)
-    return text.replace("\n", " ").replace("\r", " ")
 
 
 def _text(cell: Cell) -> str:

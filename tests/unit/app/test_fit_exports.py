@@ -19,7 +19,8 @@ from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.profiles import parse_profile
 from clusterwright.model.sources import Source
 from clusterwright.plan.fitting.house import Audience, house_of
-from clusterwright.report.tables_out import as_csv, as_markdown_table, table_of
+from clusterwright.report.blocks import Grid, Lines, as_markdown
+from clusterwright.report.tables_out import as_csv, table_of
 
 TODAY = datetime.date(2026, 11, 30)
 CHAT = {"rate": "5", "in": "1000", "out": "200", "ttft": "1s", "tpot": "50ms"}
@@ -153,5 +154,7 @@ def test_text_in_csv_never_begins_a_formula(text: str) -> None:
 
 
 def test_text_in_markdown_is_shown_as_it_is() -> None:
-    text = as_markdown_table(table_of([{"a": "x|y<b>`c`"}]))
-    assert "x\\|y\\<b\\>\\`c\\`" in text
+    text = as_markdown([Grid(("a", "b"), (("x|y<b>", "`c`"),)), Lines(("[l](http://x) *s*",))], "# t")
+    assert "x\\|y\\<b\\> | \\`c\\`" in text
+    assert "\\[l\\](http://x) \\*s\\*" in text
+    assert text.startswith("# \\# t")

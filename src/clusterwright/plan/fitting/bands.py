@@ -36,11 +36,6 @@ class Band:
         low, high = (None if end is None else end + more for end in (self.low, self.high))
         return Band(self.value + more, low, high)
 
-    @property
-    def exact(self) -> bool:
-        """Whether both ends are the figure itself."""
-        return self.low == self.value == self.high
-
 
 @dataclass(frozen=True)
 class SpeedBasis:

@@ -80,7 +80,6 @@ class Wants:
     hours: tuple[Hours, ...] = ()
     pue: float = 1.25
     spares_target: float = 0.99
-    energy_per_kwh: tuple[float, str] | None = None
     stated: frozenset[str] = field(default=frozenset())
     profiled: frozenset[str] = field(default=frozenset())
 
