@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -90,7 +91,12 @@ class LazyGroup(TyperGroup):
         if cmd_name not in _TABLE:
             return None
         module, function, _ = _TABLE[cmd_name]
-        loaded = getattr(import_module(f"clusterwright.cli.{module}"), function)
+        gc.disable()  # nothing that a module makes is garbage yet, and looking for some takes a tenth of the time
+        try:
+            loaded = getattr(import_module(f"clusterwright.cli.{module}"), function)
+        finally:
+            gc.freeze()
+            gc.enable()
         if isinstance(loaded, typer.Typer):
             return _load_group(loaded, cmd_name)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
