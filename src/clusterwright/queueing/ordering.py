@@ -1,9 +1,13 @@
 """Whose job is next, across queues.
 
-Every queue offers its jobs in its own order; where others may pass, jobs that the usable nodes have no room for are
-passed before offers are compared. Among these offers come first those that stay within their queue's
-guarantee, then those that borrow; then higher priority, then less usage over time, then age. With fair share the branch
-of the tree that borrows least goes first, level by level (`tournaments`).
+Every queue offers its jobs in its own order; where others may pass, jobs that were found to have no room are passed. A
+queue that was not looked at since something came free stands where its first job would, whether that has room or not:
+what was set aside comes back as a head, as in Kueue, and the next job is compared once the first was passed. Which
+queue was looked at is part of the state, so that equal states decide alike.
+
+Of these offers come first those that stay within their queue's guarantee, then those that borrow; then higher priority,
+then less usage over time, then age. With fair share the branch of the tree that borrows least goes first, level by level
+(`tournaments`).
 
 Source: Kueue 0.19, pkg/scheduler/scheduler.go (entryOrdering), fair_sharing_iterator.go.
 """
