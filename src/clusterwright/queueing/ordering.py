@@ -6,8 +6,8 @@ what was set aside comes back as a head, as in Kueue, and the next job is compar
 queue was looked at is part of the state, so that equal states decide alike.
 
 Of these offers come first those that stay within their queue's guarantee, then those that borrow; then higher priority,
-then less usage over time, then age. With fair share the branch of the tree that borrows least goes first, level by level
-(`tournaments`).
+then less usage over time, then age. With fair share the branch of the tree that borrows least goes first, level by
+level (`tournaments`).
 
 Source: Kueue 0.19, pkg/scheduler/scheduler.go (entryOrdering), fair_sharing_iterator.go.
 """
