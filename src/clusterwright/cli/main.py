@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from clusterwright import __version__
 from clusterwright.app.guarding import guard
 from clusterwright.cli.output import show_error
+from clusterwright.cli.plain_values import PlainCommand, keep_plain
 
 #: heading → command → (module, function or typer group, one line for the overview), in the order of help.
 COMMANDS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
@@ -82,6 +83,10 @@ Exit codes: 0 all that is required holds, 1 something required fails, 2 usage or
 class LazyGroup(TyperGroup):
     """A group that lists its commands from the table and loads one only to run it."""
 
+    def get_params(self, ctx: Any) -> Any:
+        """Options of `cw` itself."""
+        return keep_plain(super().get_params(ctx))
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of all commands in the order of the overview."""
         return list(_TABLE)
@@ -100,7 +105,7 @@ class LazyGroup(TyperGroup):
         if isinstance(loaded, typer.Typer):
             return _load_group(loaded, cmd_name)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(cmd_name)(loaded)
+        single.command(cmd_name, cls=PlainCommand)(loaded)
         return typer.main.get_command(single)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
