@@ -8,7 +8,8 @@ requests, means where no quantile is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Final
 
@@ -28,6 +29,8 @@ from clusterwright.plan.searching.sizing import replicas_for, replicas_in_pool, 
 from clusterwright.plan.searching.workers import Workers, chunk_tokens, output_tokens, prompt_lengths, spread
 
 _HALVINGS: Final = 44
+#: Halvings whose middles are asked about in one evaluation: calls cost more than the numbers in them.
+_AT_ONCE: Final = 4
 #: Sequences at which an idle replica is asked.
 _IDLE: Final = 1e-6
 #: Largest share of its time that prefill may take where no target of the first token limits it.
@@ -131,23 +134,53 @@ class OpenLoop:
 
     def running_at(self, rate: Floats) -> Floats:
         """Sequences that decode at a rate below what the replica carries."""
-        return self._last(lambda n: np.asarray(self.at(n).rate <= rate))
+        return self._last(lambda loop, n: np.asarray(loop.at(n).rate <= np.tile(rate, len(n) // len(rate))))
 
     def largest(self) -> Floats:
         """Most sequences that decode within both targets and the cache; not positive where even one misses them."""
-        return np.where(self.holds(self._ones * _IDLE), self._last(self.holds), 0.0)
+        return np.where(self.holds(self._ones * _IDLE), self._last(lambda loop, n: loop.holds(n)), 0.0)
 
     def largest_arriving(self, step_s: float, handover_s: Floats) -> Floats:
         """Highest rate of workers that only prefill, with decode steps of `step_s` elsewhere; 0 where none holds."""
-        step = spread(step_s, self._ones)
+        given = spread(step_s, self._ones), np.asarray(handover_s)
 
-        def good(rate: Floats) -> Bools:
-            return self.first_in_time(self.arriving(rate, step, step, handover_s))
+        def good(loop: OpenLoop, rate: Floats) -> Bools:
+            step, handover = (np.tile(value, len(rate) // len(value)) for value in given)
+            return loop.first_in_time(loop.arriving(rate, step, step, handover))
 
-        return np.where(good(self._ones * _IDLE), _last(good, 1 / self._service), 0.0)
+        return np.where(good(self, self._ones * _IDLE), self._last(good, 1 / self._service), 0.0)
 
-    def _last(self, good: Callable[[Floats], Bools]) -> Floats:
-        return _last(good, self.most)
+    def _last(self, good: Callable[[OpenLoop, Floats], Bools], most: Floats | None = None) -> Floats:
+        """Largest value up to `most` that is good, where every smaller one is.
+
+        Args:
+            good: by a loop whose workers are these once or several times over, and a value of each.
+            most: what the caches hold where it is not said.
+        """
+        high = self.most if most is None else most
+        several = self._several(2**_AT_ONCE - 1)
+        low, whole = np.zeros_like(high), good(self, high)
+        top, at = high, np.arange(len(high))
+        for _ in range(_HALVINGS // _AT_ONCE):
+            ends = _divided(low, high)
+            holds = good(several, ends[1:-1].ravel()).reshape(-1, len(high))
+            first, last = np.zeros_like(at), np.full_like(at, len(ends) - 1)
+            for _ in range(_AT_ONCE):
+                middle = (first + last) // 2
+                held = holds[middle - 1, at]
+                first, last = np.where(held, middle, first), np.where(held, last, middle)
+            low, high = ends[first, at], ends[last, at]
+        return np.where(whole, top, low)
+
+    def _several(self, times: int) -> OpenLoop:
+        """The same workers that many times over, one whole set after the other."""
+        rows = np.tile(np.arange(len(self._ones)), times)
+        more = copy(self)
+        more._held = replace(self._held, columns=self._held.columns.take(rows))
+        more._costs = type(self._costs)(*(cost[rows] for cost in self._costs))
+        for name in ("_ones", "_own", "_felt", "_service", "_square", "most"):
+            setattr(more, name, getattr(self, name)[rows])
+        return more
 
     def _step(self, running: Floats) -> Floats:
         columns = self._held.columns
@@ -166,15 +199,14 @@ class DecodeLoop(OpenLoop):
         return np.ones(len(met.rate), dtype=np.bool_)
 
 
-def _last(good: Callable[[Floats], Bools], most: Floats) -> Floats:
-    """Largest value up to `most` that is good, where every smaller one is."""
-    low, high = np.zeros_like(most), most
-    whole = good(high)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        holds = good(middle)
-        low, high = np.where(holds, middle, low), np.where(holds, high, middle)
-    return np.where(whole, most, low)
+def _divided(low: Floats, high: Floats) -> Floats:
+    """Both ends and between them all middles that halving may come by, ascending, (2 ** _AT_ONCE + 1, n)."""
+    ends = np.stack([low, high])
+    for _ in range(_AT_ONCE):
+        finer = np.empty((2 * len(ends) - 1, len(low)))
+        finer[::2], finer[1::2] = ends, (ends[:-1] + ends[1:]) / 2
+        ends = finer
+    return ends
 
 
 def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
