@@ -1,7 +1,8 @@
 """The catalogue as a value: look-ups by name or alias, each kind built when it is first asked for.
 
-Building the types of everything costs more than most commands need, so raw fields are kept until a kind is used. The
-shipped data is validated whole by the tests; a user's files are validated whole when they are parsed.
+Building the types of everything costs more than most commands need, so raw fields are kept until a kind is used, and
+types that few commands use are imported when one asks for them. The shipped data is validated whole by the tests; a
+user's files are validated whole when they are parsed.
 """
 
 from __future__ import annotations
@@ -12,53 +13,19 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.model.calibrations import Calibration
 from clusterwright.model.decoders import Decoder
-from clusterwright.model.failures import FailureRates
 from clusterwright.model.hardware import Entry, Gpu, Nic, NodeShape
-from clusterwright.model.language_models import LanguageModel
 from clusterwright.model.prices import ApiPrice, Price, PriceKind
-from clusterwright.model.support import (
-    ContainerdRule,
-    CudaDriver,
-    DriverBranch,
-    EngineFormat,
-    FabricManagerRule,
-    FirmwareRule,
-    KubernetesRelease,
-    NcclCuda,
-    OperatorSupport,
-    SkewRule,
-    Support,
-)
 
-#: Type of each kind of entry.
-TYPES: Final[Mapping[str, type[Entry]]] = MappingProxyType(
-    {
-        "gpus": Gpu,
-        "shapes": NodeShape,
-        "nics": Nic,
-        "models": LanguageModel,
-        "prices": Price,
-        "api_prices": ApiPrice,
-        "failures": FailureRates,
-        "calibrations": Calibration,
-        "support.driver_branches": DriverBranch,
-        "support.fabric_manager": FabricManagerRule,
-        "support.firmware": FirmwareRule,
-        "support.operators": OperatorSupport,
-        "support.containerd": ContainerdRule,
-        "support.skew": SkewRule,
-        "support.kubernetes": KubernetesRelease,
-        "support.cuda": CudaDriver,
-        "support.nccl": NcclCuda,
-        "support.engines": EngineFormat,
-    }
-)
+if TYPE_CHECKING:
+    from clusterwright.model.failures import FailureRates
+    from clusterwright.model.language_models import LanguageModel
+    from clusterwright.model.support import Support
+
 #: What an entry of a kind is called in messages.
 _WORDS: Final = {"gpus": "GPU", "shapes": "node shape", "nics": "NIC", "models": "model", "failures": "failure rates"}
 
@@ -95,7 +62,7 @@ class Catalogue:
 
     def model(self, name: str, place: Place | None = None) -> LanguageModel:
         """The model of that Hugging Face id or alias; InvalidInput with the nearest names otherwise."""
-        return self._look_up("models", LanguageModel, name, place)
+        return self._look_up("models", _language_model(), name, place)
 
     def find_gpu(self, name: str) -> Gpu | None:
         """The GPU of that name or alias, None if unknown."""
@@ -111,7 +78,7 @@ class Catalogue:
 
     def find_model(self, name: str) -> LanguageModel | None:
         """The model of that Hugging Face id or alias, None if unknown."""
-        return self._find("models", LanguageModel, name)
+        return self._find("models", _language_model(), name)
 
     def find_decoder(self, name: str) -> Decoder | None:
         """The model of that id or alias layer by layer; None if unknown, or if the entry has no `config`.
@@ -151,11 +118,16 @@ class Catalogue:
     @property
     def models(self) -> tuple[LanguageModel, ...]:
         """Every model, in the order of the files."""
-        return self._all("models", LanguageModel)
+        return self._all("models", _language_model())
 
     def prices(self, kind: PriceKind | None = None, item: str | None = None) -> tuple[Price, ...]:
         """Prices of a kind and of an item (catalogue name), newest first; all where None is given."""
-        chosen = [p for p in self._all("prices", Price) if kind in (None, p.kind) and item in (None, p.item)]
+        names = [
+            name
+            for name, own in self.raw.get("prices", {}).items()
+            if kind in (None, own.get("kind")) and item in (None, own.get("item"))
+        ]
+        chosen = [self._entry("prices", Price, name) for name in names]
         return tuple(sorted(chosen, key=lambda p: p.date, reverse=True))
 
     def api_prices(self, model: str | None = None) -> tuple[ApiPrice, ...]:
@@ -167,6 +139,8 @@ class Catalogue:
 
     def failures(self, name: str, place: Place | None = None) -> FailureRates:
         """The failure rates of that system or alias; InvalidInput with the nearest names otherwise."""
+        from clusterwright.model.failures import FailureRates
+
         return self._look_up("failures", FailureRates, name, place)
 
     def calibrations(self) -> tuple[Calibration, ...]:
@@ -176,21 +150,25 @@ class Catalogue:
     @cached_property
     def support(self) -> Support:
         """The software support matrix."""
-        return Support(
-            driver_branches=self._all("support.driver_branches", DriverBranch),
-            fabric_manager=self._all("support.fabric_manager", FabricManagerRule),
-            firmware=self._all("support.firmware", FirmwareRule),
-            operators=self._all("support.operators", OperatorSupport),
-            containerd=self._all("support.containerd", ContainerdRule),
-            skew=self._all("support.skew", SkewRule),
-            kubernetes=self._all("support.kubernetes", KubernetesRelease),
-            cuda=self._all("support.cuda", CudaDriver),
-            nccl=self._all("support.nccl", NcclCuda),
-            engines=self._all("support.engines", EngineFormat),
+        from clusterwright.model import support as kinds
+
+        return kinds.Support(
+            driver_branches=self._all("support.driver_branches", kinds.DriverBranch),
+            fabric_manager=self._all("support.fabric_manager", kinds.FabricManagerRule),
+            firmware=self._all("support.firmware", kinds.FirmwareRule),
+            operators=self._all("support.operators", kinds.OperatorSupport),
+            containerd=self._all("support.containerd", kinds.ContainerdRule),
+            skew=self._all("support.skew", kinds.SkewRule),
+            kubernetes=self._all("support.kubernetes", kinds.KubernetesRelease),
+            cuda=self._all("support.cuda", kinds.CudaDriver),
+            nccl=self._all("support.nccl", kinds.NcclCuda),
+            engines=self._all("support.engines", kinds.EngineFormat),
         )
 
     def entries(self) -> Iterable[tuple[str, Entry]]:
         """(kind, entry) of everything; builds all kinds."""
+        from clusterwright.catalogue.kinds import TYPES
+
         for kind, entry_type in TYPES.items():
             for entry in self._all(kind, entry_type):
                 yield kind, entry
@@ -236,6 +214,12 @@ class Catalogue:
 
     def _all(self, kind: str, entry_type: type[E]) -> tuple[E, ...]:
         return tuple(self._entry(kind, entry_type, name) for name in self.raw.get(kind, {}))
+
+
+def _language_model() -> type[LanguageModel]:
+    from clusterwright.model.language_models import LanguageModel
+
+    return LanguageModel
 
 
 def _without_owner(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

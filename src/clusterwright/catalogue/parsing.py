@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from clusterwright.catalogue.catalogues import TYPES, Catalogue, fold
+from clusterwright.catalogue.catalogues import Catalogue, fold
+from clusterwright.catalogue.kinds import TYPES
 from clusterwright.catalogue.reading import RawEntry, read_entries
 from clusterwright.lib.errors import InvalidInput, Problem
 

@@ -7,8 +7,9 @@ import json
 
 import pytest
 
-from clusterwright.catalogue.catalogues import TYPES, Catalogue
+from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.catalogue.counting import compare
+from clusterwright.catalogue.kinds import TYPES
 from clusterwright.files.catalogue import COMPILED, DATA, compile_sources, load_catalogue
 from clusterwright.model.hardware import Entry, Gpu
 from clusterwright.model.language_models import LanguageModel

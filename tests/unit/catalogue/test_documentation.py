@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from clusterwright.catalogue.catalogues import TYPES
+from clusterwright.catalogue.kinds import TYPES
 from clusterwright.catalogue.parsing import parse_catalogue
 from clusterwright.files.catalogue import load_catalogue
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from clusterwright.model.hardware import Gpu
 from clusterwright.physics.engines.results import GIB
 from clusterwright.physics.engines.results import Gpu as EngineGpu
 from clusterwright.physics.serving.sides import Device
-from clusterwright.physics.training.systems import System, system_of
 from clusterwright.plan.searching.questions import Pool
+
+if TYPE_CHECKING:
+    from clusterwright.physics.training.systems import System
 
 
 def reported_gib(gpu: Gpu) -> float:
@@ -65,6 +69,8 @@ def system(pool: Pool) -> System:
     Raises:
         ValueError: if the catalogue has no bf16 or fp16 rate of the GPU.
     """
+    from clusterwright.physics.training.systems import system_of  # questions of inference need none of it
+
     return system_of(
         pool.gpu,
         domain=inner_domain(pool),

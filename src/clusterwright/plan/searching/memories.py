@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Final
 
 from clusterwright.model.decoders import Attention, Decoder, LatentAttention
-from clusterwright.physics.engines import sglang, tensorrt_llm, vllm
 from clusterwright.physics.engines.advice import Case
 from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.engines.settings import Settings
@@ -46,14 +45,7 @@ def settings(question: ServingQuestion, length: int) -> Settings:
     Raises:
         ValueError: if no such engine is modelled.
     """
-    kinds: dict[str, Settings] = {
-        "vllm": vllm.VllmSettings(),
-        "sglang": sglang.SglangSettings(),
-        "tensorrt-llm": tensorrt_llm.TrtllmSettings(),
-    }
-    if question.engine not in kinds:
-        raise ValueError(f"engine {question.engine} is not modelled; of {', '.join(ENGINES)}")
-    plain = kinds[question.engine]
+    plain = _plain(question.engine)
     return replace(
         plain,
         version=question.version or plain.version,
@@ -65,13 +57,38 @@ def settings(question: ServingQuestion, length: int) -> Settings:
     )
 
 
+def _plain(engine: str) -> Settings:
+    """An engine's settings as they come; its modules are imported when it is asked for."""
+    if engine == "vllm":
+        from clusterwright.physics.engines.vllm import VllmSettings
+
+        return VllmSettings()
+    if engine == "sglang":
+        from clusterwright.physics.engines.sglang import SglangSettings
+
+        return SglangSettings()
+    if engine == "tensorrt-llm":
+        from clusterwright.physics.engines.tensorrt_llm import TrtllmSettings
+
+        return TrtllmSettings()
+    raise ValueError(f"engine {engine} is not modelled; of {', '.join(ENGINES)}")
+
+
 def plan(question: ServingQuestion, decoder: Decoder, layout: Layout, length: int, *, advise: bool) -> EngineMemory:
     """The engine's memory plan of one layout."""
     how, gpu = settings(question, length), engine_gpu(question.pool)
-    if isinstance(how, vllm.VllmSettings):
+    if question.engine == "vllm":
+        from clusterwright.physics.engines import vllm
+
+        assert isinstance(how, vllm.VllmSettings)
         return vllm.plan_memory(decoder, layout, gpu, how, advise=advise)
-    if isinstance(how, sglang.SglangSettings):
+    if question.engine == "sglang":
+        from clusterwright.physics.engines import sglang
+
+        assert isinstance(how, sglang.SglangSettings)
         return sglang.plan_memory(decoder, layout, gpu, how, advise=advise)
+    from clusterwright.physics.engines import tensorrt_llm
+
     assert isinstance(how, tensorrt_llm.TrtllmSettings)
     return tensorrt_llm.plan_memory(decoder, layout, gpu, how, advise=advise)
 
@@ -84,12 +101,18 @@ def groups(layout: Layout) -> int:
 def most_sequences(question: ServingQuestion, decoder: Decoder, layout: Layout) -> int:
     """Sequences that the engine runs at a time on all groups of a replica, whatever the cache holds."""
     how = settings(question, longest_sequence(question))
-    if isinstance(how, vllm.VllmSettings):
-        case = Case(decoder, layout, engine_gpu(question.pool), how)
-        return vllm.step_of(case).sequences * groups(layout)
-    if isinstance(how, tensorrt_llm.TrtllmSettings):
-        return (how.max_num_seqs or how.constants.batch) * groups(layout)
-    return (how.max_num_seqs or sglang.default_requests(0, 1)) * groups(layout)
+    if question.engine == "vllm":
+        from clusterwright.physics.engines.vllm import step_of
+
+        return step_of(Case(decoder, layout, engine_gpu(question.pool), how)).sequences * groups(layout)
+    if question.engine == "sglang":
+        from clusterwright.physics.engines.sglang import default_requests
+
+        return (how.max_num_seqs or default_requests(0, 1)) * groups(layout)
+    from clusterwright.physics.engines.tensorrt_llm import TrtllmSettings
+
+    assert isinstance(how, TrtllmSettings)
+    return (how.max_num_seqs or how.constants.batch) * groups(layout)
 
 
 def places(question: ServingQuestion, decoder: Decoder, layout: Layout, planned: EngineMemory) -> float:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from clusterwright.model.decoders import Decoder
 from clusterwright.model.hardware import Gpu
-from clusterwright.physics.training.recipes import Recipe
+
+if TYPE_CHECKING:
+    from clusterwright.physics.training.recipes import Recipe
 
 #: cost: money per unit of work. latency: time per token. throughput: work per GPU. domain: fewest GPUs that fail
 #: together.

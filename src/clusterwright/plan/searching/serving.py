@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
 from clusterwright.plan.searching import memories
 from clusterwright.plan.searching.columns import Floats, Ints, gpus, layout_at
-from clusterwright.plan.searching.disaggregated import Split, split_service
 from clusterwright.plan.searching.fronts import front, order
 from clusterwright.plan.searching.questions import ServingQuestion
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.serving_columns import Judged, judge
 from clusterwright.plan.searching.serving_reasons import explain, popular
+
+if TYPE_CHECKING:
+    from clusterwright.plan.searching.disaggregated import Split
 
 #: Constants of an engine that nobody measured on this GPU.
 PRIOR: Final = Constants()
@@ -140,6 +142,8 @@ class ServingSearch:
     @cached_property
     def split(self) -> Split | None:
         """Prefill and decode on workers of their own, the cheapest; None where that is not possible."""
+        from clusterwright.plan.searching.disaggregated import split_service  # few ask
+
         return split_service(self.question, self.constants, self.judged)
 
     def reasons(self) -> dict[Reason, int]:
