@@ -7,6 +7,7 @@ commands that must clean up first (`up`, `prove`) set handlers of their own whil
 
 # What `signal` wraps: that module, with its enums, takes as long to import as Python to start.
 import _signal as signal  # type: ignore[import-not-found]
+import gc
 import os
 import sys
 
@@ -26,6 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    gc.disable()  # importing makes no garbage; loading a command enables it again
     from clusterwright.cli.main import run
 
     code = run()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
 from typing import Final
 
@@ -24,13 +25,11 @@ from clusterwright.physics.serving.steps import (
     total,
 )
 from clusterwright.plan.searching.columns import Bools, Floats, Ints
+from clusterwright.plan.searching.halving import at_once, halved
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.sizing import replicas_for, replicas_in_pool, sized
 from clusterwright.plan.searching.workers import Workers, chunk_tokens, output_tokens, prompt_lengths, spread
 
-_HALVINGS: Final = 44
-#: Halvings whose middles are asked about in one evaluation: calls cost more than the numbers in them.
-_AT_ONCE: Final = 4
 #: Sequences at which an idle replica is asked.
 _IDLE: Final = 1e-6
 #: Largest share of its time that prefill may take where no target of the first token limits it.
@@ -82,13 +81,15 @@ class OpenLoop:
 
     def at(self, running: Floats) -> Met:
         """What requests meet with (n,) sequences that decode."""
-        base = self._step(running)
+        quantile = self._question.quantile
+        if quantile is None:
+            base = late = self._step(running)
+        else:
+            later = running + NormalDist().inv_cdf(quantile) * np.sqrt(running)
+            base, late = np.split(self._twice._step(np.concatenate([running, later])), 2)
         rate = running / (self._output * base + running * self._felt)
         left = 1 - rate * self._felt
-        quantile, late = self._question.quantile, base / left
-        if quantile is not None:
-            late = self._step(running + NormalDist().inv_cdf(quantile) * np.sqrt(running)) / left
-        return self.arriving(rate, base / left, late)
+        return self.arriving(rate, base / left, late / left)
 
     def arriving(self, rate: Floats, step_s: Floats, late_s: Floats, handover_s: Floats | float = 0.0) -> Met:
         """What requests meet at a rate beside decode steps of that mean and that quantile."""
@@ -105,17 +106,14 @@ class OpenLoop:
         keeps_up = met.busy < 1
         wait = np.where(keeps_up, met.wait_s, 0.0)
         low, high = met.always_s.copy(), met.always_s + self._own.max(axis=1) + 60 * wait + 1e-9
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            good = self._share(met, middle) >= level
-            low, high = np.where(good, low, middle), np.where(good, middle, high)
+        high = halved(low, high, lambda seconds: ~(self._share(met, seconds) >= level), self._levels)[1]
         return np.where(keeps_up, high, np.inf)
 
     def _share(self, met: Met, seconds: Floats | float) -> Floats:
-        """Share of requests with their first token within `seconds`."""
-        left = np.asarray(seconds - met.always_s)[:, None] - self._own
+        """Share of requests with their first token within `seconds`, (n,) or any number of those."""
+        left = np.asarray(seconds - met.always_s)[..., None] - self._own
         tail = met.busy[:, None] * np.exp(-(met.busy / np.maximum(met.wait_s, 1e-300))[:, None] * np.maximum(left, 0))
-        return np.asarray(np.where(left >= 0, 1 - tail, 0.0).mean(axis=1))
+        return np.asarray(np.where(left >= 0, 1 - tail, 0.0).mean(axis=-1))
 
     def first_in_time(self, met: Met) -> Bools:
         """Whether the target of the first token holds."""
@@ -157,25 +155,27 @@ class OpenLoop:
             good: by a loop whose workers are these once or several times over, and a value of each.
             most: what the caches hold where it is not said.
         """
-        high = self.most if most is None else most
-        several = self._several(2**_AT_ONCE - 1)
-        low, whole = np.zeros_like(high), good(self, high)
-        top, at = high, np.arange(len(high))
-        for _ in range(_HALVINGS // _AT_ONCE):
-            ends = _divided(low, high)
-            holds = good(several, ends[1:-1].ravel()).reshape(-1, len(high))
-            first, last = np.zeros_like(at), np.full_like(at, len(ends) - 1)
-            for _ in range(_AT_ONCE):
-                middle = (first + last) // 2
-                held = holds[middle - 1, at]
-                first, last = np.where(held, middle, first), np.where(held, last, middle)
-            low, high = ends[first, at], ends[last, at]
-        return np.where(whole, top, low)
+        top = self.most if most is None else most
+        several = self._several(2**self._levels - 1)
+
+        def above(values: Floats) -> Bools:
+            return good(several, values.ravel()).reshape(values.shape)
+
+        return np.where(good(self, top), top, halved(np.zeros_like(top), top, above, self._levels)[0])
+
+    @property
+    def _levels(self) -> int:
+        return at_once(self._own.size)
+
+    @cached_property
+    def _twice(self) -> OpenLoop:
+        return self._several(2)
 
     def _several(self, times: int) -> OpenLoop:
         """The same workers that many times over, one whole set after the other."""
         rows = np.tile(np.arange(len(self._ones)), times)
         more = copy(self)
+        more.__dict__.pop("_twice", None)
         more._held = replace(self._held, columns=self._held.columns.take(rows))
         more._costs = type(self._costs)(*(cost[rows] for cost in self._costs))
         for name in ("_ones", "_own", "_felt", "_service", "_square", "most"):
@@ -197,16 +197,6 @@ class DecodeLoop(OpenLoop):
     def first_in_time(self, met: Met) -> Bools:
         """Nothing of it is theirs."""
         return np.ones(len(met.rate), dtype=np.bool_)
-
-
-def _divided(low: Floats, high: Floats) -> Floats:
-    """Both ends and between them all middles that halving may come by, ascending, (2 ** _AT_ONCE + 1, n)."""
-    ends = np.stack([low, high])
-    for _ in range(_AT_ONCE):
-        finer = np.empty((2 * len(ends) - 1, len(low)))
-        finer[::2], finer[1::2] = ends, (ends[:-1] + ends[1:]) / 2
-        ends = finer
-    return ends
 
 
 def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
