@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from clusterwright.catalogue.catalogues import Catalogue
-from clusterwright.files.inputs import read_source
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.model.decoders import Decoder
 
@@ -45,6 +44,8 @@ def _from_config(path: Path) -> Decoder:
 
 
 def _json(path: Path) -> dict[str, Any]:
+    from clusterwright.files.inputs import read_source
+
     source = read_source(str(path))
     try:
         value = json.loads(source.text)

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Final
 
-from clusterwright.files.inputs import read_source
 from clusterwright.plan.fitting.house import House
 
 #: Names its path where the command does not.
@@ -28,6 +27,7 @@ def load_profile(path: str | None = None) -> House:
     if chosen is None:
         return House()
     # The YAML reader is needed only by those who have a profile.
+    from clusterwright.files.inputs import read_source
     from clusterwright.model.profiles import parse_profile
     from clusterwright.plan.fitting.house import house_of
 

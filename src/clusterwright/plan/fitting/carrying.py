@@ -11,7 +11,7 @@ import numpy as np
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
 from clusterwright.physics.serving.sides import SideColumns
-from clusterwright.plan.searching import closed_loop, memories
+from clusterwright.plan.searching import memories
 from clusterwright.plan.searching.columns import Floats
 from clusterwright.plan.searching.open_loop import OpenLoop
 from clusterwright.plan.searching.questions import ServingQuestion
@@ -47,6 +47,8 @@ def carried(
     """Requests per second of one replica within the targets, per case; 0 where it misses them without other load."""
     held = _moved(_workers(question, constants, layout), cases)
     if not arrives(question):
+        from clusterwright.plan.searching import closed_loop
+
         found, codes = closed_loop.operate(held)
         return tuple(float(r) for r in np.where(codes == Reason.NONE, found["requests_s"], 0.0))
     loop = OpenLoop(held)

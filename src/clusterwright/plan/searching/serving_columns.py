@@ -12,7 +12,7 @@ from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
 from clusterwright.physics.serving.traffic import Traffic
-from clusterwright.plan.searching import closed_loop, memories, open_loop
+from clusterwright.plan.searching import memories
 from clusterwright.plan.searching.columns import Bools, Floats, Ints, layout_at, of_layouts
 from clusterwright.plan.searching.questions import ServingQuestion
 from clusterwright.plan.searching.reasons import Reason
@@ -83,7 +83,7 @@ def judge(question: ServingQuestion, constants: Constants, layouts: tuple[Layout
     rows = np.flatnonzero(reason == Reason.NONE)
     if len(rows):
         held = _workers(question, constants, decoder, moved, sizes, planned, rows)
-        found, codes = open_loop.operate(held) if arrives(question) else closed_loop.operate(held)
+        found, codes = _operate(held)
         for name in ("kv_tokens", "max_context"):
             found[name] = np.array([float(getattr(planned[int(row)], name)) for row in rows])
         if question.pool.nodes is not None:
@@ -92,6 +92,17 @@ def judge(question: ServingQuestion, constants: Constants, layouts: tuple[Layout
         for name in FIGURES:
             figures[name][rows] = found[name]
     return Judged(sizes, reason, planned, figures)
+
+
+def _operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
+    # A question needs one of both loops.
+    if arrives(held.question):
+        from clusterwright.plan.searching import open_loop
+
+        return open_loop.operate(held)
+    from clusterwright.plan.searching import closed_loop
+
+    return closed_loop.operate(held)
 
 
 def arrives(question: ServingQuestion) -> bool:
