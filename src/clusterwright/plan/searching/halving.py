@@ -40,10 +40,8 @@ def halved(low: Floats, high: Floats, above: Callable[[Floats], Bools], levels: 
             finer[::2], finer[1::2] = ends, (ends[:-1] + ends[1:]) / 2
             ends = finer
         higher = above(ends[1:-1])
-        first, last = np.zeros_like(columns), np.full_like(columns, len(ends) - 1)
-        for _ in range(levels):
-            middle = (first + last) // 2
-            up = higher[middle - 1, columns]
-            first, last = np.where(up, middle, first), np.where(up, last, middle)
-        low, high = ends[first, columns], ends[last, columns]
+        first = np.zeros_like(columns)
+        for level in reversed(range(levels)):
+            first = first + higher[first + (2**level - 1), columns] * 2**level
+        low, high = ends[first, columns], ends[first + 1, columns]
     return low, high

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from clusterwright.model.decoders import Attention, Decoder, LatentAttention
@@ -57,6 +58,7 @@ def settings(question: ServingQuestion, length: int) -> Settings:
     )
 
 
+@cache
 def _plain(engine: str) -> Settings:
     """An engine's settings as they come; its modules are imported when it is asked for."""
     if engine == "vllm":
