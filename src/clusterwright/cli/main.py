@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -13,6 +12,7 @@ from typer.core import TyperGroup
 
 from clusterwright import __version__
 from clusterwright.app.guarding import guard
+from clusterwright.cli.importing import quick_imports
 from clusterwright.cli.output import show_error
 from clusterwright.cli.plain_values import PlainCommand, keep_plain
 
@@ -96,12 +96,8 @@ class LazyGroup(TyperGroup):
         if cmd_name not in _TABLE:
             return None
         module, function, _ = _TABLE[cmd_name]
-        gc.disable()  # nothing that a module makes is garbage yet, and looking for some takes a tenth of the time
-        try:
+        with quick_imports():
             loaded = getattr(import_module(f"clusterwright.cli.{module}"), function)
-        finally:
-            gc.freeze()
-            gc.enable()
         if isinstance(loaded, typer.Typer):
             return _load_group(loaded, cmd_name)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
