@@ -8,7 +8,7 @@ from typing import Final
 
 from clusterwright.lib.figures import SWING
 from clusterwright.model.evidence import Outcome, Verdict
-from clusterwright.report.proofs import ACCEPT, LATER_STEPS, Proof
+from clusterwright.report.proofs import Proof
 
 #: Lines per heading before the rest is folded into a count; the report has all of it.
 SHOWN: Final = 4
@@ -102,11 +102,7 @@ def _percent(share: float) -> str:
 
 
 def _not_run(proof: Proof) -> Iterator[str]:
-    later = {name for name, _ in LATER_STEPS} - {ACCEPT}
-    yield from (f"{s.name}: {s.reason}" for s in proof.steps if s.state == "not run" and s.name not in later)
-    names = [s.name for s in proof.steps if s.state == "not run" and s.name in later]
-    if names:
-        yield f"{', '.join(names)}: not part of this version"
+    yield from (f"{s.name}: {s.reason}" for s in proof.steps if s.state == "not run")
 
 
 def _folded(lines: Sequence[str]) -> Iterator[str]:

@@ -73,7 +73,8 @@ def test_the_summary_says_what_is_what() -> None:
         "cold: start every replica; by you",
         "plan.mfu = 0.4; ±10% moves workloads.tune.rate by 10 % (our default)",
         "accept on hardware: no evidence from the real cluster was given (--evidence)",
-        "simulate, render, operate: not part of this version",
+        "simulate: no part of a proof yet; cw simulate plays weeks of queueing and failure",
+        "operate: nothing observes a running cluster in this version",
         "out/report.html",
     ):
         assert expected in text
