@@ -15,6 +15,7 @@ from clusterwright.plan.fitting.house import Audience
 from clusterwright.plan.fitting.losers import losers
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import price_of
+from clusterwright.plan.fitting.ranked import Ranked
 from clusterwright.plan.fitting.serving import ServingFit, fit_serving
 from clusterwright.plan.fitting.wants import Wants
 from clusterwright.plan.searching.serving import WhyNot
@@ -28,7 +29,7 @@ _ORDER: Final = {"holds": 0, "late": 1, "too big": 2, "impossible": 3, "unknown"
 
 
 @dataclass(frozen=True)
-class ServingAnswer:
+class ServingAnswer(Ranked[ServingFit]):
     """Inference.
 
     Args:
@@ -47,21 +48,6 @@ class ServingAnswer:
     remedies: tuple[Remedy, ...] = ()
     close: tuple[str, ...] = ()
     audience: Audience = "internal"
-
-    @property
-    def first(self) -> ServingFit:
-        """The best machine."""
-        return self.fits[0]
-
-    @property
-    def holds(self) -> bool:
-        """Whether any machine holds."""
-        return self.first.verdict == "holds"
-
-    @property
-    def unknown(self) -> bool:
-        """Whether of the best machine nothing can be said."""
-        return self.first.verdict == "unknown"
 
 
 def answer_serving(

@@ -20,6 +20,7 @@ from clusterwright.plan.fitting.house import Audience
 from clusterwright.plan.fitting.inverses import limit_of
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import HourPrice, price_of
+from clusterwright.plan.fitting.ranked import Ranked
 from clusterwright.plan.fitting.wants import TrainingWants, Wants
 from clusterwright.plan.searching.machines import reported_gib
 from clusterwright.plan.searching.questions import Losses, TrainingQuestion
@@ -127,7 +128,7 @@ class TrainingFit:
 
 
 @dataclass(frozen=True)
-class TrainingAnswer:
+class TrainingAnswer(Ranked[TrainingFit]):
     """Training.
 
     Args:
@@ -141,21 +142,6 @@ class TrainingAnswer:
     lost: tuple[WhyNot, ...] = ()
     remedies: tuple[str, ...] = ()
     audience: Audience = "internal"
-
-    @property
-    def first(self) -> TrainingFit:
-        """The best machine."""
-        return self.fits[0]
-
-    @property
-    def holds(self) -> bool:
-        """Whether any machine holds."""
-        return self.first.verdict == "holds"
-
-    @property
-    def unknown(self) -> bool:
-        """Whether of the best machine nothing can be said."""
-        return self.first.verdict == "unknown"
 
 
 def answer_training(
