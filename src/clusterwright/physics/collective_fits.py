@@ -7,7 +7,6 @@ which an NVSwitch of Hopper or later adds up itself from eight GPUs on; WITHOUT_
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,8 +16,6 @@ from clusterwright.physics.collectives import CollectiveTerms
 FIT_SOURCE: Final = (
     "fit to nccl-tests latencies shipped in aiconfigurator-core (Apache-2.0), NCCL 2.26 to 2.29, fitted 2026-11-30"
 )
-#: Day on which the fit was made; its age counts from it.
-FIT_DATE: Final = datetime.date(2026, 11, 30)
 
 #: (α µs, B GB/s, c µs/√B) by catalogue name of the GPU, operation, ranks. GB200 and GB300: one tray of four. L40S and
 #: RTX PRO 6000 have no NVLink: PCIe, from eight GPUs on across sockets.

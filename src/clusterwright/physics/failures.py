@@ -13,8 +13,6 @@ from typing import Final
 
 #: Node failures per 1,000 node-days that stop a job, nodes of 8 GPUs.
 RSC1_PER_1000_NODE_DAYS: Final = 6.50
-RSC2_PER_1000_NODE_DAYS: Final = 2.34
-LLAMA3_PER_1000_NODE_DAYS: Final = 3.79
 RATE_SOURCE: Final = "node failures of Meta's RSC-1 (RSC-2: 2.34, Llama 3: 3.79), arXiv:2410.21680, 2024-10"
 #: 1,024-GPU jobs failed after 7.9 h where the rate gives 28.8 h: how far the formula may be off for mid-size jobs.
 MTTF_BAND: Final = (1 / 3.6, 1.0)

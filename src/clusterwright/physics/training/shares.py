@@ -27,7 +27,6 @@ class Portion:
     copied: float = 0.0
     kv: tuple[tuple[int, float], ...] = ()
     experts: float = 0.0
-    largest_expert: float = 0.0
 
     def dense_at(self, tp: Any) -> Any:
         """Parameters outside experts on one tensor rank (a number or an array)."""
@@ -48,8 +47,7 @@ def portion(parts: tuple[Part, ...]) -> Portion:
             kv[part.copies] = kv.get(part.copies, 0.0) + part.parameters
         else:
             total[part.split] += part.parameters
-    single = max((p.parameters / p.copies for p in parts if p.split == "experts"), default=0.0)
-    return Portion(total["tp"], total["none"], tuple(sorted(kv.items())), total["experts"], single)
+    return Portion(total["tp"], total["none"], tuple(sorted(kv.items())), total["experts"])
 
 
 @dataclass(frozen=True)
