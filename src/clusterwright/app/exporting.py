@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from clusterwright.app.extras import missing_extra
-from clusterwright.app.fitting import FitRequest, fit, markdown_of_fit
+from clusterwright.app.fitting import FitRequest, fit, markdown_of_fit, options_over
 from clusterwright.app.fitting_forms import NOTHING_MORE, More, values_of_fit
 from clusterwright.files.inputs import read_source
 from clusterwright.files.outputs import write_text
@@ -83,7 +83,7 @@ def _row(path: str, line: int, fields: Mapping[str | None, Any], plain: FitReque
         plain,
         model=model,
         machines=[name.strip() for name in gpus.replace(";", ",").split(",") if name.strip()],
-        options={**plain.options, **own},
+        options=options_over(plain.options, own),
         train=train or plain.train,
         place=lambda name: f"{path}:{line}: {name}",
     )

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from clusterwright.app.fitting_models import find_model
 from clusterwright.files.catalogue import load_catalogue
@@ -49,6 +49,16 @@ class FitRequest:
     audience: Audience = "internal"
     catalogues: Sequence[str] = ()
     place: Callable[[str], str] = lambda name: f"--{name}"
+
+
+#: Options that say how much is asked for: whoever states one of them replaces all of them.
+_LOADS: Final = ("rate", "concurrency", "budget", "power")
+
+
+def options_over(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
+    """Options of a question over those that hold where it says nothing (of a trace, of a command with many rows)."""
+    replaced = _LOADS if any(name in above for name in _LOADS) else ()
+    return {**{name: text for name, text in below.items() if name not in replaced}, **above}
 
 
 def fit(request: FitRequest) -> Answer:

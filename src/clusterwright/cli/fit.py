@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clusterwright.app.fitting import FitRequest, describe_fit, fit, markdown_of_fit
+from clusterwright.app.fitting import FitRequest, describe_fit, fit, markdown_of_fit, options_over
 from clusterwright.app.fitting_profile import load_profile
 from clusterwright.cli.output import Exit, columns, note, say, say_json
 from clusterwright.lib.errors import InvalidInput
@@ -176,19 +176,18 @@ def fit_(
         "gpus": gpus, "budget": budget, "power": power, "pue": pue, "nic": nic, "goal": goal, "tokens": tokens,
         "deadline": deadline, "sequence": sequence, "batch-size": batch, "precision": precision, "framework": framework,
     }  # fmt: skip
+    asked = {name: text for name, text in options.items() if text is not None}
     if trace is not None:
         from clusterwright.app.fitting_traces import read_requests
 
         found = read_requests(trace)
         note(found.told)
-        options = {**found.options, **{name: text for name, text in options.items() if text is not None}}
-        if options.get("concurrency") or budget or power:
-            options.pop("rate", None)
+        asked = options_over(found.options, asked)
     request = FitRequest(
         model or "",
         [name.strip() for name in (machines or "").split(",") if name.strip()],
         datetime.date.today(),
-        {name: text for name, text in options.items() if text is not None},
+        asked,
         train,
         load_profile(profile),
         audience.value,
@@ -197,6 +196,8 @@ def fit_(
     if rows is not None:
         if model is not None or to is None:
             raise InvalidInput("--batch names models and GPUs in its rows and needs --to FILE")
+        if bill or elsewhere or write is not None:
+            raise InvalidInput("--bom, --alternatives and --write are for one question, not for --batch")
         _answer_batch(rows, to, request, force)
         return
     if model is None or machines is None:

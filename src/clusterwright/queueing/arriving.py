@@ -1,7 +1,7 @@
 """The shortest way for a job that comes alone: it starts, or waits, and nothing else changes.
 
 A whole cycle would look at nobody else, so neither an order of queues nor a turn is needed. Where more may follow (a
-promise, a preemption, a budget that sets it apart), a whole cycle looks.
+promise to make, a preemption, a budget that sets it apart), a whole cycle looks; behind a promise that holds it waits.
 """
 
 from __future__ import annotations
