@@ -135,14 +135,17 @@ def time_of(option: str, text: str) -> float | None:
     """Seconds of a time that an option gives; None where it is absent.
 
     Raises:
-        InvalidInput: when it is no time.
+        InvalidInput: when it is no time, or a negative one.
     """
     from clusterwright.lib.quantities import UnitError, parse_kind
 
     try:
-        return parse_kind(text, "duration").value if text else None
+        found = parse_kind(text, "duration").value if text else None
     except UnitError as error:
         raise InvalidInput(f"{option}: {error}") from None
+    if found is not None and found < 0:
+        raise InvalidInput(f"{option} is {text}, must not be negative")
+    return found
 
 
 def request_of(
