@@ -26,6 +26,7 @@ from clusterwright.lib.commitments import SALT, canonical, digest_of
 from clusterwright.lib.errors import InvalidInput, Place, Problem, Unavailable
 from clusterwright.model.records import ORIGIN, Record, find_faults, parse_record, record_values, seal
 from clusterwright.ports.evidence import Appended
+from clusterwright.store.write_ahead import configure
 
 #: Grows with every change of the table below; another version is refused.
 SCHEMA_VERSION: Final = 1
@@ -243,5 +244,4 @@ def _columns(record: Record, name: str, same: str, added: str) -> dict[str, Any]
 
 def _configure(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # transactions are begun by us, so that two writers wait for each other
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000"):
-        connection.execute(f"PRAGMA {pragma}")
+    configure(connection, wait_s=30)

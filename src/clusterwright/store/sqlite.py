@@ -23,6 +23,7 @@ from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import Attempt, Event, Job, JobId, Node
 from clusterwright.ports.stores import NewEvent, Snapshot
 from clusterwright.store import tables
+from clusterwright.store.write_ahead import configure
 
 #: Free bytes below which a full disk is named as what to mend: SQLite's log grows up to about 4 MiB (PRAGMA
 #: wal_autocheckpoint: 1000 pages of 4 KiB).
@@ -129,8 +130,7 @@ def _help(path: Path) -> str:
 
 
 def _set_pragmas(connection: Any, _record: object) -> None:
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
-        connection.execute(f"PRAGMA {pragma}")
+    configure(connection, wait_s=5)
 
 
 def _upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
