@@ -33,6 +33,7 @@ _MADE_OF: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "state scan": ("recurrent states on vector units × constant", ("scan",), ()),
     "elementwise passes": ("bytes that layers keep ÷ memory bandwidth × passes", ("passes",), ("memory",)),
     "launches": ("layer passes × time of each", ("launch_s",), ()),
+    "dequantisation": ("4-bit weights made 16 bits wide ÷ memory bandwidth", (), ("memory",)),
     "tensor exchange": ("bytes among tensor ranks ÷ link × share that is not hidden", ("tensor",), ("link", "nic")),
     "context exchange": ("keys and values of context ranks ÷ link × share not hidden", ("tensor",), ("link", "nic")),
     "expert exchange": ("tokens to experts and back ÷ link × constant", ("exchange", "overlapped"), ("link", "nic")),

@@ -51,6 +51,7 @@ class SpeedConstants:
             "state scan": self.scan,
             "elementwise passes": self.passes,
             "launches": self.launch_s,
+            "dequantisation": 1.0,
             "tensor exchange": self.tensor,
             "context exchange": self.tensor,
             "expert exchange": np.where(np.asarray(virtual) > 1, self.overlapped, self.exchange),

@@ -23,6 +23,7 @@ from clusterwright.physics.training.shares import (
     adapter_parameters,
     expert_ranks,
     stage_portions,
+    table_portions,
 )
 from clusterwright.physics.training.stages import in_flight, pipelines, stage_counts
 from clusterwright.physics.training.states import states_of
@@ -117,8 +118,11 @@ def training_memory_arrays(
 def host_bytes(decoder: Decoder, layout: Layout, recipe: Recipe) -> float:
     """B of states that the host holds per GPU when they are offloaded."""
     states = states_of(recipe)
-    if not states.host or recipe.adapter_rank is not None:
+    if not states.host:
         return 0.0
+    if recipe.adapter_rank is not None:
+        frozen = MEMORY.frozen(recipe.base) if recipe.offload == "parameters" else 0.0
+        return decoder.parameters / layout.gpus * frozen
     return decoder.parameters / layout.gpus * states.host
 
 
@@ -163,7 +167,7 @@ class _Job:
     def terms(self, counts: np.ndarray[Any, Any], stage: int) -> Terms:
         held = stage_portions(self.decoder, counts, stage)
         found = self._states(held, counts, stage)
-        found["gathered layers"] = self._gathered(held)
+        found["gathered layers"] = self._gathered(held, stage)
         activations, work = self._activations(counts, stage)
         logits = self._logits(stage)
         found["activations"] = activations
@@ -183,12 +187,9 @@ class _Job:
         expert_copies = np.minimum(np.maximum(copies * tp / self._expert_ranks(), 1.0), most)
         states = states_of(self.recipe)
         if self.recipe.adapter_rank is not None:
-            frozen = self.constants.frozen(self.recipe.base)
-            whole = self.recipe.sharding not in SHARDS_WEIGHTS
-            base = dense * frozen / (1 if whole else ranks) + experts * frozen / (1 if whole else expert_copies)
             trained = self._adapters(counts, stage) / tp
             return {
-                "weights": base + trained * states.weights.at(ranks),
+                "weights": self._frozen(held, stage, ranks, expert_copies) + trained * states.weights.at(ranks),
                 "gradients": trained * states.gradients.at(ranks),
                 "optimizer": trained * states.optimizer.at(ranks),
             }
@@ -200,6 +201,22 @@ class _Job:
                 ("optimizer", states.optimizer),
             )
         }
+
+    def _frozen(self, held: list[tuple[float, Portion]], stage: int, ranks: Any, expert_copies: Any) -> Any:
+        """B of weights that are not trained; under a 4-bit base tables stay in 16 bits, for linear layers are quantised
+        (QLoRA, arXiv:2305.14314, section 3; `bitsandbytes` leaves embedding and head as they are).
+        """
+        if self.recipe.offload == "parameters":
+            return 0.0 * ranks
+        dense, experts = self._parameters(held)
+        each, tables = self.constants.frozen(self.recipe.base), self._tables(stage)
+        wide = 2.0 if self.recipe.base == "nf4" else each
+        divided = self.recipe.sharding in SHARDS_WEIGHTS
+        within, among = (ranks, expert_copies) if divided else (1.0, 1.0)
+        return ((dense - tables) * each + tables * wide) / within + experts * each / among
+
+    def _tables(self, stage: int) -> Any:
+        return sum(p.dense_at(self.sizes["tp"]) for p in table_portions(self.decoder, self.pp, stage))
 
     def _parameters(self, held: list[tuple[float, Portion]]) -> tuple[Any, Any]:
         tp, ranks = self.sizes["tp"], self._expert_ranks()
@@ -215,17 +232,30 @@ class _Job:
             for n, (layer, _) in zip(counts[stage], self.decoder.groups, strict=True)
         )
 
-    def _gathered(self, held: list[tuple[float, Portion]]) -> Any:
+    def _gathered(self, held: list[tuple[float, Portion]], stage: int) -> Any:
         """The unit at work and the one prefetched with 16-bit weights, and the gradients of the unit at work (PyTorch
         FSDP, arXiv:2304.11277, section 3.3); in a pipeline FSDP2 keeps weights and fp32 gradients of the whole stage.
         """
-        frozen_base = self.recipe.adapter_rank is not None
+        if self.recipe.adapter_rank is not None:
+            return self._gathered_frozen(held, stage)
         if self.recipe.sharding not in SHARDS_WEIGHTS:
-            return self._largest(held) * 2.0 if frozen_base and self.recipe.base != "bf16" else 0.0
+            return 0.0
         if self.pp > 1 and self.recipe.framework == "torchtitan":
             dense, experts = self._parameters(held)
-            return (dense + experts) * (2.0 if frozen_base else 6.0)
-        return self._largest(held) * (4.0 if frozen_base else 6.0)
+            return (dense + experts) * 6.0
+        return self._largest(held) * 6.0
+
+    def _gathered_frozen(self, held: list[tuple[float, Portion]], stage: int) -> Any:
+        """Frozen weights have no gradients, one copy is not gathered; a 4-bit unit at work is widened."""
+        layers = held[: len(held) - len(table_portions(self.decoder, self.pp, stage))]
+        wide = self._largest(layers) * 2.0 if self.recipe.base == "nf4" and layers else 0.0
+        if self.recipe.sharding not in SHARDS_WEIGHTS:
+            return wide
+        dense, experts = self._parameters(held)
+        staged = self.pp > 1 and self.recipe.framework == "torchtitan"
+        unit = dense + experts if staged else 2 * self._largest(held)
+        copies = self.sizes["dp"] * self.sizes["cp"]
+        return unit * self.constants.frozen(self.recipe.base) * (copies > 1) + wide
 
     def _largest(self, held: list[tuple[float, Portion]]) -> Any:
         """Parameters of the largest unit: a layer, the embedding or the head."""

@@ -69,16 +69,20 @@ def tables(decoder: Decoder) -> Tables:
 
 def stage_portions(decoder: Decoder, counts: np.ndarray[Any, Any], stage: int) -> list[tuple[float, Portion]]:
     """(how often, portion) of everything on a stage."""
-    pp = len(counts)
-    outside = tables(decoder)
     held = [(float(n), portion(layer.parts)) for n, (layer, _) in zip(counts[stage], decoder.groups, strict=True) if n]
+    return held + [(1.0, part) for part in table_portions(decoder, len(counts), stage)]
+
+
+def table_portions(decoder: Decoder, pp: int, stage: int) -> list[Portion]:
+    """What a stage has outside its layers."""
+    outside, found = tables(decoder), list[Portion]()
     if stage == 0:
-        held.append((1.0, outside.first))
+        found.append(outside.first)
     if stage == pp - 1:
-        held.append((1.0, outside.last))
+        found.append(outside.last)
         if pp > 1 and decoder.tied:
-            held.append((1.0, outside.tied))
-    return held
+            found.append(outside.tied)
+    return found
 
 
 def expert_ranks(tp: Any, ep: Any, etp: Any) -> Any:
@@ -92,6 +96,13 @@ def adapter_parameters(layer: Layer, hidden: int, rank: int) -> int:
     Source: LoRA, arXiv:2106.09685, section 4.1: rank · (inputs + outputs) per matrix.
     """
     return rank * sum(width for width in _ends(layer, hidden))
+
+
+def trained_parameters(decoder: Decoder, adapter_rank: int | None) -> int:
+    """Parameters that an optimizer moves: all of them, or those of the adapters."""
+    if adapter_rank is None:
+        return decoder.parameters
+    return sum(adapter_parameters(layer, decoder.hidden, adapter_rank) for layer in decoder.layers)
 
 
 def _ends(layer: Layer, hidden: int) -> list[int]:

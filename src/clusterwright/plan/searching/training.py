@@ -12,6 +12,7 @@ from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.calibration import SpeedConstants
 from clusterwright.physics.training.memory import TrainingMemory, training_memory
 from clusterwright.physics.training.recipes import Recipe
+from clusterwright.physics.training.runs import Run
 from clusterwright.physics.training.speed import StepTime, step_time
 from clusterwright.plan.searching.columns import Floats, Ints, gpus, layout_at, of_layouts, widths
 from clusterwright.plan.searching.fronts import front, order
@@ -44,8 +45,8 @@ class TrainingRow:
         memory, step: of the scalar estimators, with their terms. fits_surely: also at the upper end of the memory
             estimate's band.
         tokens_s: of the job; tokens_s_per_gpu; mfu of the dense peak in the recipe's precision.
-        days: to the target with what failures and checkpoints take; None without a target. goodput: 1 where no losses
-            are stated.
+        run: what checkpoints and failures take; None where no losses are stated.
+        days: to the target with that; None without a target. goodput: 1 where no losses are stated.
         gpu_h_per_mtok: GPU-hours per million tokens, goodput counted; cost_per_mtok, cost: money, None without a price
             (and without a target).
         domain_gpus: that stop when one GPU fails: the job.
@@ -61,6 +62,7 @@ class TrainingRow:
     tokens_s: float
     tokens_s_per_gpu: float
     mfu: float
+    run: Run | None
     days: float | None
     goodput: float
     gpus: int
@@ -194,6 +196,7 @@ class TrainingSearch:
             tokens_s=tokens_s,
             tokens_s_per_gpu=tokens_s / wide,
             mfu=step.mfu,
+            run=run,
             days=days,
             goodput=goodput,
             gpus=wide,

@@ -12,8 +12,8 @@ from clusterwright.physics.training.calibration import CALIBRATED, SpeedConstant
 from clusterwright.physics.training.memory import training_memory_arrays
 from clusterwright.physics.training.recipes import MEMORY, MemoryConstants, Recipe
 from clusterwright.physics.training.runs import Checkpointing, Run, plan_run
-from clusterwright.physics.training.speed import step_time_arrays
-from clusterwright.physics.training.work import training_work
+from clusterwright.physics.training.shares import trained_parameters
+from clusterwright.physics.training.speed import step_time_arrays, work_of
 from clusterwright.plan.searching.columns import Bools, Floats, Ints, gpus
 from clusterwright.plan.searching.machines import reported_gib, system
 from clusterwright.plan.searching.questions import TrainingQuestion
@@ -132,18 +132,18 @@ def tokens_per_step(question: TrainingQuestion) -> float:
 
 def flop_per_token(question: TrainingQuestion) -> float:
     """Model FLOP of one token, forward and backward."""
-    return training_work(question.decoder, question.recipe.sequence, drafts=question.recipe.drafts).total
+    return work_of(question.decoder, question.recipe).total
 
 
 def run_of(question: TrainingQuestion, step_s: float, job_gpus: int) -> Run | None:
-    """The run to the target with what it loses; None without target or losses."""
+    """The run to the target (of no length without one) with what it loses; None where no losses are stated."""
     losses = question.losses
-    if question.tokens is None or losses is None:
+    if losses is None:
         return None
     return plan_run(
-        question.tokens,
+        question.tokens or 0.0,
         tokens_per_step(question) / step_s,
-        float(question.decoder.parameters),
+        float(trained_parameters(question.decoder, question.recipe.adapter_rank)),
         job_gpus,
         job_gpus / question.pool.gpus_per_node,
         losses.per_1000_node_days,

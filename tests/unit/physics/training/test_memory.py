@@ -80,8 +80,20 @@ def test_qlora_holds_frozen_weights_in_four_bits() -> None:
     trained = 32 * adapter_parameters(model.layers[0], 4096, 16)
     # Seven matrices of a Llama layer: rank × (inputs + outputs).
     assert trained == 32 * 16 * (2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 14336))
-    assert (lora["weights"] - qlora["weights"]) * GIB == pytest.approx((2 - 4.127 / 8) * model.parameters)
+    layers = 32 * model.layers[0].parameters
+    assert (lora["weights"] - qlora["weights"]) * GIB == pytest.approx((2 - 4.127 / 8) * layers)
     assert lora["optimizer"] * GIB == pytest.approx(12 * trained)
+
+
+def test_frozen_weights_are_gathered_only_among_copies_and_leave_the_gpu_when_they_are_offloaded() -> None:
+    model, shared = decoder(LLAMA), Recipe(framework="torchtitan", sharding="fsdp", adapter_rank=16)
+    assert terms(model, Layout(), shared)["gathered layers"] == 0
+    largest = 128256 * 4096
+    assert terms(model, Layout(dp=8), shared)["gathered layers"] * GIB == pytest.approx(4 * (largest + 4096), rel=1e-3)
+    assert terms(model, Layout(dp=8), shared)["weights"] < terms(model, Layout(), shared)["weights"] / 7
+    away = training_memory(model, Layout(dp=8), replace(shared, offload="parameters"))
+    assert dict(away.peak.terms)["weights"] < 0.1
+    assert away.host_gib * GIB == pytest.approx(2 * model.parameters / 8)
 
 
 def test_latent_and_windowed_layers_keep_their_own() -> None:

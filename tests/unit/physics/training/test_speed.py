@@ -38,6 +38,33 @@ def test_flop_per_token_matches_published_tflops(facts, changed, sequence, draft
     assert work.total * tokens_per_s / 1e12 == pytest.approx(tflops, rel=0.003)
 
 
+@pytest.mark.parametrize(("tokens_per_s", "tflops"), [(7481, 2086), (6206, 1731), (2643, 735)])
+def test_frozen_weights_take_four_flop_a_parameter(tokens_per_s, tflops) -> None:
+    """NVIDIA Megatron-Bridge performance archive, 26.06, LoRA of Llama 3 70B: tokens/s and TFLOP/s, no attention in."""
+    large = {"num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64, "intermediate_size": 28672}
+    work = training_work(decoder(LLAMA, **large), 4096, frozen=True)
+    assert (work.dense + work.head) * tokens_per_s / 1e12 == pytest.approx(tflops, rel=0.005)
+
+
+def test_adapters_are_faster_than_full_training_and_a_four_bit_base_costs_its_conversion() -> None:
+    model, layout = decoder(LLAMA), Layout(dp=8)
+
+    def seconds(**how) -> dict[str, float]:
+        recipe = Recipe(framework="torchtitan", sharding="fsdp", recompute="full", **how)
+        return dict(step_time(model, layout, recipe, SYSTEMS["DGX-H100"]).terms)
+
+    full, lora, qlora = seconds(), seconds(adapter_rank=16), seconds(adapter_rank=16, base="nf4")
+    assert lora["dense products"] == pytest.approx(full["dense products"] * 2 / 3)
+    # The forward pass that runs again is as long as before: half of what is left.
+    whole = full["recomputation"] - full["dense products"] / 3
+    assert lora["recomputation"] == pytest.approx(whole + lora["dense products"] / 2)
+    assert lora["dequantisation"] == 0
+    # Google's Model Garden page on tuning (2024): LoRA is about 66 % faster than QLoRA.
+    assert 1.1 < sum(qlora.values()) / sum(lora.values()) < 1.7
+    assert qlora["gradients and weights"] < lora["gradients and weights"]
+    assert lora["optimizer"] == 0
+
+
 def test_a_window_cuts_what_a_query_sees() -> None:
     assert seen(4096) == 2048
     assert seen(4096, 4096) == 2048
