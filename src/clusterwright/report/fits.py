@@ -296,8 +296,7 @@ def _binds(fit: ServingFit) -> str:
 
 def _domain(fit: ServingFit) -> str:
     best = fit.chosen
-    node = fit.question.pool.gpus_per_node
-    lost = max(node // best.layout.gpus, 1)
+    lost = max(best.domain_gpus // best.layout.gpus, 1)
     share = min(lost / best.replicas, 1.0)
     nodes = f", which spans {best.domain_nodes} nodes" if best.domain_nodes > 1 else ""
     text = f"a failing node stops {best.domain_gpus} GPUs: {min(lost, best.replicas)} of {best.replicas} replicas"

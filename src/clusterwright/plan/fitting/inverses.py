@@ -17,7 +17,7 @@ from clusterwright.plan.fitting.serving import ServingFit, answer, question_of
 from clusterwright.plan.fitting.wants import Wants
 from clusterwright.plan.searching.calibrated import calibrated
 from clusterwright.plan.searching.serving import ServingSearch, search_serving
-from clusterwright.plan.searching.sizing import replicas_in_pool, spare_replicas
+from clusterwright.plan.searching.sizing import needed_of, replicas_in_pool
 
 #: Most nodes that a power is counted for.
 _MOST_NODES = 1 << 17
@@ -118,8 +118,7 @@ def carried_within(search: ServingSearch, limit: Limit) -> float:
     most = replicas_in_pool(question, wide)
     if limit.charged_gpus is not None:
         each = judged.charged_gpus[rows] / judged.replicas[rows]
-        paid = np.floor(limit.charged_gpus / each + 1e-9) - spare_replicas(question, wide)
-        most = np.minimum(most, paid)
+        most = np.minimum(most, needed_of(question, np.floor(limit.charged_gpus / each + 1e-9), wide))
     carried = np.where(most > 0, most * judged.requests_s[rows], 0.0)
     found = float(np.max(carried))
     return found if math.isfinite(found) else 0.0

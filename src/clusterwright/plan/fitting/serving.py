@@ -26,6 +26,7 @@ from clusterwright.plan.searching.questions import Lengths, ServingQuestion
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.serving import ServingRow, ServingSearch, search_serving
 from clusterwright.plan.searching.serving_columns import judge
+from clusterwright.plan.searching.sizing import sized
 
 #: holds: fits and meets what was asked. late: fits, but misses a target or the load. too big: no layout fits.
 #: impossible: model, engine and machine do not go together. unknown: nothing can be said.
@@ -123,8 +124,7 @@ class ServingFit:
     @property
     def replicas(self) -> Band:
         """With those that may be lost."""
-        best = self.chosen
-        return self.needed.plus(best.replicas - best.needed)
+        return self._of_needed("replicas")
 
     @property
     def gpus(self) -> Band:
@@ -140,16 +140,17 @@ class ServingFit:
     @property
     def nodes(self) -> Band:
         """Whole nodes."""
-        wide, node = self.chosen.layout.gpus, self.question.pool.gpus_per_node
-        each = max(node // wide, 1)
+        return self._of_needed("nodes")
 
-        def count(replicas: float | None) -> float | None:
-            if replicas is None:
-                return None
-            return math.ceil(replicas / each) if wide <= node else replicas * -(-wide // node)
-
-        replicas = self.replicas
-        return Band(self.chosen.nodes, count(replicas.low), count(replicas.high))
+    def _of_needed(self, name: str) -> Band:
+        """A size by the replicas that the load needs; more of those may ask for fewer spares."""
+        value, wide = float(getattr(self.chosen, name)), np.array([self.chosen.layout.gpus])
+        ends = [
+            None if needed is None else float(sized(self.question, np.array([needed]), np.ones(1), wide)[name][0])
+            for needed in (self.needed.low, self.needed.high)
+        ]
+        low, high = (value if end is None else end for end in ends)
+        return Band(value, min(value, low, high), None if ends[1] is None else max(value, low, high))
 
     @cached_property
     def context(self) -> Band:

@@ -95,7 +95,9 @@ class ServingQuestion:
         kv_format: of the cache; auto: what the engine takes.
         rate: req/s of the whole service; concurrency: requests in flight instead; both None: one full replica.
         ttft_s, tpot_s: targets, None without; `quantile` of requests that must meet the first (0.95), None: the mean.
-        survive_nodes: that may be lost with the load still carried.
+        step_quantile: of requests that must meet `tpot_s`, where that is another share than the first token's.
+        survive_nodes: that may be lost with the load still carried. apart: never two replicas on one node.
+        replicas: that there are, None: as many as the load takes. spread: over all nodes of the pool, not the fewest.
         max_model_len: longest sequence that must fit, None: the longest that prompt and output percentiles ask for.
         memory_share: as the engine calls it, None: its default.
         max_num_seqs, max_num_batched_tokens: of one step, None: the engine's; fewer leave more memory to the cache.
@@ -114,7 +116,11 @@ class ServingQuestion:
     ttft_s: float | None = None
     tpot_s: float | None = None
     quantile: float | None = None
+    step_quantile: float | Literal["as first"] | None = "as first"
     survive_nodes: int = 0
+    apart: bool = False
+    replicas: int | None = None
+    spread: bool = False
     max_model_len: int | None = None
     memory_share: float | None = None
     max_num_seqs: int | None = None

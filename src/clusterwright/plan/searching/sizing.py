@@ -1,4 +1,8 @@
-"""From what one replica carries to replicas, GPUs, nodes, what a failure takes, and GPU-hours per token."""
+"""From what one replica carries to replicas, GPUs, nodes, what a failure takes, and GPU-hours per token.
+
+Replicas inside a node lie evenly over nodes, so a node takes as few of them along as can be: of r replicas on n nodes
+⌈r/n⌉. The fewest nodes are taken first, then the fewest replicas on them.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +19,57 @@ def replicas_for(load: Any, each: Any) -> Floats:
     return np.asarray(np.maximum(np.ceil(load / each - 1e-9), 1.0))
 
 
+def replicas_with_losses(needed: Any, nodes: Any, lost: int) -> Floats:
+    """Fewest replicas, even over the nodes, of which `needed` are left wherever `lost` nodes fail; infinite where no
+    node is left.
+
+    With k on the fullest node r = needed + lost·k, and k is the smallest with needed ≤ (nodes − lost)·k.
+    """
+    left = np.maximum(np.asarray(nodes, dtype=np.float64) - lost, 0.0)
+    found = needed + lost * np.ceil(needed / np.maximum(left, 1.0))
+    return np.asarray(np.where(left > 0, found, np.inf))
+
+
+def per_node(question: ServingQuestion, wide: Ints) -> Ints:
+    """Replicas that one node holds; 1 where a replica spans nodes."""
+    return np.ones_like(wide) if question.apart else np.maximum(question.pool.gpus_per_node // wide, 1)
+
+
 def replicas_in_pool(question: ServingQuestion, wide: Ints) -> Floats:
     """Replicas that the pool has room for beside those that may be lost; infinite where the pool has no limit."""
-    node, nodes = question.pool.gpus_per_node, question.pool.nodes
+    node, nodes, lost = question.pool.gpus_per_node, question.pool.nodes, question.survive_nodes
     if nodes is None:
         return np.full(len(wide), np.inf)
-    shared = np.maximum(node // wide, 1)
-    whole = np.where(wide <= node, nodes * shared, nodes // np.maximum(-(-wide // node), 1))
-    return np.asarray(whole - spare_replicas(question, wide), dtype=np.float64)
+    whole = np.where(
+        wide <= node, (nodes - lost) * per_node(question, wide), nodes // np.maximum(-(-wide // node), 1) - lost
+    )
+    return np.asarray(whole, dtype=np.float64)
 
 
-def spare_replicas(question: ServingQuestion, wide: Ints) -> Ints:
-    """Replicas that die with the nodes that may be lost: all on them, or one of those that span several nodes."""
-    return np.asarray(question.survive_nodes * np.maximum(question.pool.gpus_per_node // wide, 1))
+def needed_of(question: ServingQuestion, replicas: Floats, wide: Ints) -> Floats:
+    """Replicas for the load among at most so many, the rest against losses; 0 where all are needed for those."""
+    most = question.survive_nodes * int(per_node(question, wide).max(initial=1))
+    found = np.zeros(len(replicas))
+    for spare in reversed(range(most + 1)):
+        needed = np.maximum(replicas - spare, 0.0)
+        enough = (needed > 0) & (_with_losses(question, needed, wide)[0] <= replicas)
+        found = np.where(enough, needed, found)
+    return found
+
+
+def _with_losses(question: ServingQuestion, needed: Floats, wide: Ints) -> tuple[Floats, Floats]:
+    """(replicas with those that may be lost, nodes that they lie on)."""
+    node, lost = question.pool.gpus_per_node, question.survive_nodes
+    across = np.maximum(-(-wide // node), 1)
+    nodes = np.ceil(needed / per_node(question, wide)) + lost
+    if question.spread and question.pool.nodes is not None:
+        nodes = np.maximum(nodes, question.pool.nodes)
+    inside = wide <= node
+    replicas = np.where(inside, replicas_with_losses(needed, nodes, lost), needed + lost)
+    if question.replicas is not None:
+        replicas = np.full_like(replicas, question.replicas)
+        nodes = np.maximum(np.ceil(replicas / per_node(question, wide)), nodes if question.spread else 0)
+    return replicas, np.where(inside, np.minimum(nodes, replicas), replicas * across)
 
 
 def sized(question: ServingQuestion, needed: Floats, requests_s: Floats, wide: Ints) -> dict[str, Floats]:
@@ -40,18 +82,17 @@ def sized(question: ServingQuestion, needed: Floats, requests_s: Floats, wide: I
         `charged_gpus` are those of whole nodes: what replicas leave over of their nodes belongs to them, shared evenly.
     """
     node = question.pool.gpus_per_node
-    replicas = needed + spare_replicas(question, wide)
-    shared = np.maximum(node // wide, 1)
-    across = np.maximum(-(-wide // node), 1)
-    charged = replicas * np.where(wide <= node, node / shared, across * node)
+    replicas, nodes = _with_losses(question, needed, wide)
+    inside, across = wide <= node, np.maximum(-(-wide // node), 1)
+    charged = replicas * np.where(inside, node / np.maximum(node // wide, 1), across * node)
     tokens_s = requests_s * max(question.lengths.mean_out, 1.0)
     return {
         "needed": needed,
         "replicas": replicas,
         "gpus": replicas * wide,
         "charged_gpus": charged,
-        "nodes": np.where(wide <= node, np.ceil(replicas / shared), replicas * across),
+        "nodes": nodes,
         "gpu_h_per_mtok": charged / (tokens_s * 3600) * 1e6,
-        "domain_gpus": np.where(wide <= node, shared * wide, wide).astype(np.float64),
+        "domain_gpus": np.where(inside, np.ceil(replicas / nodes) * wide, wide).astype(np.float64),
         "domain_nodes": across.astype(np.float64),
     }
