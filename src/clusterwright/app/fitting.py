@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from clusterwright.app.fitting_models import find_model
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.lib.errors import InvalidInput, Place, Problem
-from clusterwright.lib.quantities import Quantity, UnitError, parse_kind
+from clusterwright.lib.quantities import Quantity
+from clusterwright.plan.fitting.amounts import Wrong, link
 from clusterwright.plan.fitting.answers import ServingAnswer, answer_serving
 from clusterwright.plan.fitting.house import Audience, House
 from clusterwright.plan.fitting.machines import Machine, find_machine
+from clusterwright.plan.fitting.prices import names_of
 from clusterwright.plan.fitting.reading import read_wants
 from clusterwright.report.blocks import Block, as_markdown, as_text
 from clusterwright.report.fits import serving_page
 
 if TYPE_CHECKING:
+    from clusterwright.catalogue.catalogues import Catalogue
     from clusterwright.plan.fitting.trainings import TrainingAnswer
+    from clusterwright.plan.fitting.wants import Wants
 
     Answer = ServingAnswer | TrainingAnswer
 
@@ -69,8 +73,8 @@ def fit(request: FitRequest) -> Answer:
     """
     catalogue = load_catalogue(request.catalogues)
     problems, house = list[Problem](), request.profile
-    options = dict(request.options)
-    nic = _tried(lambda: _nic(options.pop("nic", None)), problems)
+    options = {name: text for name, text in request.options.items() if name != "nic"}
+    nic = _tried(lambda: _nic(request), problems)
     decoder = _tried(lambda: find_model(catalogue, request.model), problems)
     machines = [_tried(partial(find_machine, catalogue, name, nic, house.skus), problems) for name in request.machines]
     wants = _tried(
@@ -88,6 +92,7 @@ def fit(request: FitRequest) -> Answer:
     found = list[Machine](machine for machine in machines if machine is not None)
     if not found:
         raise InvalidInput(Problem(Place("GPU"), "", "name at least one GPU or node", "such as h100 or dgx-h100"))
+    _check_prices(request, wants, found, catalogue)
     asked = (request.model, decoder, found, wants, catalogue, request.today, request.audience)
     if not request.train:
         return answer_serving(*asked)
@@ -125,10 +130,22 @@ def _tried(make: Callable[[], T], problems: list[Problem]) -> T | None:
         return None
 
 
-def _nic(text: str | None) -> Quantity | None:
-    if not text:
+def _check_prices(request: FitRequest, wants: Wants, machines: Sequence[Machine], catalogue: Catalogue) -> None:
+    """Refuse a price by a name that nothing has: the published price would count in its place."""
+    if "price" not in wants.stated:
+        return
+    known = {name for machine in machines for name in names_of(machine)}
+    for name in wants.hours[0].values:
+        if name and name not in known and catalogue.find_gpu(name) is None and catalogue.find_shape(name) is None:
+            hint = f"names here: {', '.join(machine.asked for machine in machines)}"
+            raise InvalidInput(Problem(Place(request.place("price")), "", f"no GPU or node is called '{name}'", hint))
+
+
+def _nic(request: FitRequest) -> Quantity | None:
+    text = request.options.get("nic", "")
+    if not text.strip():
         return None
     try:
-        return parse_kind(text, "bit rate")
-    except UnitError as error:
-        raise InvalidInput(Problem(Place("--nic"), "", str(error))) from None
+        return link(text)
+    except Wrong as error:
+        raise InvalidInput(Problem(Place(request.place("nic")), "", str(error))) from None

@@ -17,7 +17,7 @@ from clusterwright.plan.materials import Materials
 from clusterwright.report.blocks import Block
 from clusterwright.report.fits_more import alternative_blocks, alternative_values, bill_blocks, bill_values
 from clusterwright.report.fits_values import serving_values, training_values
-from clusterwright.report.tables_out import as_csv, serving_rows, table_of, training_rows
+from clusterwright.report.tables_out import Cell, as_csv, serving_rows, table_of, training_rows
 
 if TYPE_CHECKING:
     from clusterwright.app.fitting import Answer
@@ -73,8 +73,12 @@ def values_of_fit(answer: Answer, more: More = NOTHING_MORE) -> dict[str, Any]:
 
 def csv_of_fit(answer: Answer) -> str:
     """The answer as CSV, one row per machine."""
-    rows = serving_rows(answer) if isinstance(answer, ServingAnswer) else training_rows(answer)
-    return as_csv(table_of(rows))
+    return as_csv(table_of(rows_of(answer)))
+
+
+def rows_of(answer: Answer) -> list[dict[str, Cell]]:
+    """The answer as flat rows, one per machine."""
+    return serving_rows(answer) if isinstance(answer, ServingAnswer) else training_rows(answer)
 
 
 def write_architecture(answer: Answer, path: Path, *, replace: bool = False) -> None:

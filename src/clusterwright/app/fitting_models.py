@@ -14,43 +14,66 @@ from clusterwright.model.decoders import Decoder
 _CONFIG = "config.json"
 #: Written beside a checkpoint that NVIDIA ModelOpt quantised.
 _QUANTISED = "hf_quant_config.json"
+_HINT = "give the path of a model's config.json"
 
 
 def find_model(catalogue: Catalogue, name: str) -> Decoder:
     """The model of a Hugging Face id, alias, config.json or folder that holds one.
 
+    A name of the catalogue goes before a file that happens to be called so, unless it is written as a path.
+
     Raises:
         InvalidInput: nothing is called so (with the nearest names), or the config cannot be counted exactly.
     """
-    path = Path(name)
-    if name.endswith(".json") or path.is_dir() or name.startswith((".", os.sep)):
-        return _from_config(path / _CONFIG if path.is_dir() else path)
+    if not name.strip():
+        raise InvalidInput(Problem(Place("MODEL"), "", "no model is named", "such as llama-3.3-70b, or a config.json"))
+    is_folder = os.path.isdir(name)
+    config = Path(name) / _CONFIG if is_folder else Path(name)
+    if name.endswith(".json") or name.startswith((".", os.sep)) or (is_folder and config.is_file()):
+        return _from_config(config)
     found = catalogue.find_decoder(name)
     if found is not None:
         return found
+    # Unlike Path.exists, this also answers for names that no system takes.
+    if os.path.exists(name):
+        return _from_config(config)
     near = catalogue.suggest("models", name)
     hint = f"did you mean {' or '.join(near)}?" if near else "give the path of its config.json"
     raise InvalidInput(Problem(Place(name), "", f"no model '{name}' in the catalogue", hint))
 
 
 def _from_config(path: Path) -> Decoder:
-    from clusterwright.model.huggingface import parse_config
+    from clusterwright.model.huggingface import UnknownArchitecture, parse_config
 
-    quantised = path.with_name(_QUANTISED)
+    if path.name == _CONFIG and path.parent.is_dir() and not path.exists():
+        raise InvalidInput(Problem(Place(str(path.parent)), "", f"a directory without a {_CONFIG}", _HINT))
+    quantised = path.with_name(_QUANTISED) if path.name else path
     quantization = _json(quantised) if quantised.is_file() else None
     config = _json(path)
     name = str(config.get("_name_or_path") or path.parent.name or path)
-    return parse_config(config, name=name, quantization=quantization)
+    try:
+        return parse_config(config, name=name, quantization=quantization)
+    except UnknownArchitecture as error:
+        raise InvalidInput(Problem(Place(str(path)), "", error.reason, ", ".join(error.missing))) from None
 
 
 def _json(path: Path) -> dict[str, Any]:
     from clusterwright.files.inputs import read_source
 
-    source = read_source(str(path))
+    text = read_source(str(path)).text.removeprefix("\ufeff")
+    if not text.strip():
+        raise InvalidInput(Problem(Place(str(path)), "", "this file is empty", _HINT))
     try:
-        value = json.loads(source.text)
+        value = json.loads(text, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        place = Place(str(path), error.lineno, error.colno)
+        raise InvalidInput(Problem(place, "", f"this is a file, but not JSON: {error.msg}", _HINT)) from None
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(Problem(Place(str(path)), "", f"is no JSON: {error}")) from None
+        raise InvalidInput(Problem(Place(str(path)), "", f"this is a file, but not JSON: {error}", _HINT)) from None
     if not isinstance(value, dict):
-        raise InvalidInput(Problem(Place(str(path)), "", "holds no JSON object", "give a model's config.json"))
+        raise InvalidInput(Problem(Place(str(path)), "", "holds no JSON object", _HINT))
     return value
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no number of JSON")

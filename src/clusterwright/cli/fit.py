@@ -194,14 +194,18 @@ def fit_(
         catalogues or (),
     )
     if rows is not None:
-        if model is not None or to is None:
-            raise InvalidInput("--batch names models and GPUs in its rows and needs --to FILE")
+        if model is not None:
+            raise InvalidInput("--batch names models and GPUs in its rows: leave MODEL and GPU out")
         if bill or elsewhere or write is not None:
             raise InvalidInput("--bom, --alternatives and --write are for one question, not for --batch")
         _answer_batch(rows, to, request, force)
         return
     if model is None or machines is None:
         raise InvalidInput("name a model and one or several GPUs, such as: cw fit llama-3.3-70b h100,h200")
+    if to is not None:
+        from clusterwright.app.exporting import check_answers
+
+        check_answers(to, replace_file=force)
     answer = fit(request)
     more = None
     if bill or elsewhere:
@@ -215,7 +219,8 @@ def fit_(
 
 def _write(answer: Answer, more: More | None, to: Path | None, architecture: Path | None, force: bool) -> None:
     if to is not None:
-        from clusterwright.app.exporting import Row, write_answers
+        from clusterwright.app.exporting import write_answers
+        from clusterwright.app.fitting_batches import Row
         from clusterwright.app.fitting_forms import NOTHING_MORE
 
         write_answers(to, (Row(1, "", answer, more=more or NOTHING_MORE),), replace_file=force)
@@ -243,10 +248,15 @@ def _print(answer: Answer, more: More | None, output: Output) -> None:
         say(describe_fit(answer, columns(), blocks))
 
 
-def _answer_batch(path: str, to: Path, request: FitRequest, force: bool) -> None:
-    from clusterwright.app.exporting import fit_batch, write_answers
+def _answer_batch(path: str, to: Path | None, request: FitRequest, force: bool) -> None:
+    from clusterwright.app.exporting import check_answers, write_answers
+    from clusterwright.app.fitting_batches import fit_batch, read_batch
 
-    rows = fit_batch(path, request)
+    asked = read_batch(path)
+    if to is None:
+        raise InvalidInput("--batch needs --to FILE for the answers: .md, .csv, .xlsx or .json")
+    check_answers(to, replace_file=force)
+    rows = fit_batch(path, asked, request)
     write_answers(to, rows, replace_file=force)
     for row in rows:
         for problem in row.problems:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from clusterwright.lib.quantities import CURRENCIES
 from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.prices import HourPrice
 
-SIGNS: Final = {"USD": "$", "EUR": "€", "GBP": "£"}
+#: Prefixes of money from a million on.
+_LARGE: Final = ((1e12, "T"), (1e9, "B"), (1e6, "M"))
 
 
 def number(value: float) -> str:
@@ -45,11 +47,12 @@ def one_time(value: float) -> str:
 
 def money(value: float, currency: str = "USD") -> str:
     """An amount with its sign."""
-    sign = SIGNS.get(currency, currency + " ")
-    if abs(value) >= 1e6:
-        return f"{sign}{value / 1e6:,.3g}M"
+    sign = CURRENCIES.get(currency, currency + " ")
+    for scale, prefix in _LARGE:
+        if abs(value) >= scale * 0.9995:
+            return f"{sign}{number(value / scale)}{prefix}"
     if abs(value) >= 10000:
-        return f"{sign}{value / 1e3:.3g}k" if abs(value) < 999500 else f"{sign}1M"
+        return f"{sign}{value / 1e3:.3g}k"
     if abs(value) >= 1000:
         return f"{sign}{value:,.0f}"
     return f"{sign}{value:.2f}" if abs(value) < 100 else f"{sign}{value:.0f}"
@@ -59,7 +62,7 @@ def amount(band: Band | None, currency: str = "USD") -> str:
     """Money with its range; the sign only once."""
     if band is None:
         return "-"
-    bare = len(SIGNS.get(currency, currency + " "))
+    bare = len(CURRENCIES.get(currency, currency + " "))
     return (
         banded(band, lambda v: money(v, currency))
         .replace("(" + money(band.low or 0, currency)[:bare], "(")

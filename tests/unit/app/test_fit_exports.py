@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterwright.app.exporting import fit_batch, write_answers
+from clusterwright.app.exporting import write_answers
 from clusterwright.app.fitting import FitRequest, describe_fit, fit, markdown_of_fit
+from clusterwright.app.fitting_batches import Row, fit_batch, read_batch
 from clusterwright.app.fitting_forms import csv_of_fit, more_of, values_of_fit
 from clusterwright.files.spreadsheets import workbook
 from clusterwright.lib.errors import InvalidInput
@@ -103,8 +104,12 @@ def batch(tmp_path: Path) -> Path:
     return path
 
 
+def answered(path: Path) -> tuple[Row, ...]:
+    return fit_batch(str(path), read_batch(str(path)), FitRequest("", [], TODAY))
+
+
 def test_a_row_that_is_wrong_has_its_own_error_and_the_others_go_on(batch: Path) -> None:
-    rows = fit_batch(str(batch), FitRequest("", [], TODAY))
+    rows = answered(batch)
     assert [row.answer is not None for row in rows] == [True, False, True, False, True]
     assert "no model 'nonsense'" in rows[1].problems[0]
     assert [p.split(": ")[1] for p in rows[3].problems] == ["rate", "ttft"]
@@ -115,11 +120,11 @@ def test_a_batch_without_models_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text("gpu,rate\nh100,5\n", encoding="utf-8")
     with pytest.raises(InvalidInput, match="no column 'model'"):
-        fit_batch(str(path), FitRequest("", [], TODAY))
+        read_batch(str(path))
 
 
 def test_a_batch_as_every_form(batch: Path, tmp_path: Path) -> None:
-    rows = fit_batch(str(batch), FitRequest("", [], TODAY))
+    rows = answered(batch)
     for ending in ("md", "csv", "xlsx", "json"):
         write_answers(tmp_path / f"out.{ending}", rows)
     table = list(csv.DictReader((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()))

@@ -54,15 +54,17 @@ def known_architectures() -> tuple[str, ...]:
 
 def _architecture(config: Mapping[str, Any], name: str) -> str:
     known = known_architectures()
-    written = [str(a) for a in config.get("architectures") or ()]
+    named = config.get("architectures") or ()
+    written = [named] if isinstance(named, str) else [str(a) for a in named] if isinstance(named, list | tuple) else []
     for architecture in written:
         if architecture in known:
             return architecture
     wanted = written[0] if written else str(config.get("model_type") or "")
-    if not wanted:
-        raise UnknownArchitecture(name, "config.json names no architecture", ("architectures",))
-    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.4)
-    raise UnknownArchitecture(name or wanted, f"architecture '{wanted}' is not known", [f"nearest: {n}" for n in near])
+    near = [f"nearest: {n}" for n in difflib.get_close_matches(wanted, known, n=3, cutoff=0.4)]
+    if not written:
+        kind = f"; its model_type is '{wanted}'" if wanted else ""
+        raise UnknownArchitecture(name, f"the config has no 'architectures'{kind}", near or ("architectures",))
+    raise UnknownArchitecture(name or wanted, f"architecture '{wanted}' is not known", near)
 
 
 def _text_facts(config: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
+from clusterwright.lib.quantities import CURRENCIES
 from clusterwright.physics.layouts import Layout
 from clusterwright.plan.fitting.answers import ServingAnswer
 from clusterwright.plan.fitting.commands import stored_format
@@ -14,7 +15,6 @@ from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.trainings import TrainingAnswer
 
-_SIGNS: Final = {"USD": "$", "EUR": "€", "GBP": "£"}
 _FIELDS: Final = ("tp", "pp", "dp", "ep", "cp")
 
 
@@ -55,7 +55,7 @@ def _pool(machine: Machine, nodes: int, price: HourPrice | None) -> Iterator[str
     if machine.gpus_per_node != machine.shape.gpus:
         yield f"    hardware: {{gpus: {machine.gpus_per_node}}}"
     if price is not None:
-        sign = _SIGNS.get(price.currency, "$")
+        sign = CURRENCIES[price.currency]
         old = f"  # {price.basis}" if price.origin == "catalogue" else ""
         yield f"    price: {sign}{price.value:.6g}/GPU-h{old}"
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from clusterwright.catalogue.catalogues import fold
 from clusterwright.lib.errors import InvalidInput, Problem
+from clusterwright.plan.fitting.amounts import Wrong, hour_price, share
 from clusterwright.plan.fitting.prices import Hours
-from clusterwright.plan.fitting.reading import Wrong, hour_price, share
 
 if TYPE_CHECKING:
     from clusterwright.model.profiles import Profile, Written

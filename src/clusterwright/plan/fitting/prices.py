@@ -60,9 +60,7 @@ class Hours:
 
     def of(self, machine: Machine) -> HourPrice | None:
         """The price of a machine by the closest of its names."""
-        names = (machine.sku, machine.asked, machine.shape.name if machine.shape else "", machine.gpu.name)
-        keys = [fold(name) for name in names if name]
-        keys += [fold(alias) for alias in machine.gpu.aliases]
+        keys = names_of(machine)
         for key in (*keys, ""):
             if key in self.values:
                 value, currency = self.values[key]
@@ -75,6 +73,12 @@ class Hours:
     def _sold(self, keys: list[str], cost: float) -> float | None:
         found = next((self.sold[key][0] for key in keys if key in self.sold), None)
         return cost / (1 - self.margin) if found is None and self.margin is not None else found
+
+
+def names_of(machine: Machine) -> list[str]:
+    """Folded names by which a price may be given for a machine, the closest first."""
+    names = (machine.sku, machine.asked, machine.shape.name if machine.shape else "", machine.gpu.name)
+    return [fold(name) for name in (*names, *machine.gpu.aliases) if name]
 
 
 def price_of(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from clusterwright.lib.errors import InvalidInput
-from clusterwright.plan.fitting.reading import context as read_context
-from clusterwright.plan.fitting.reading import hour_price, money, prices, quantile, rate, read_wants, tokens
+from clusterwright.plan.fitting.amounts import context as read_context
+from clusterwright.plan.fitting.amounts import hour_price, money, prices, rate, tokens, trained
+from clusterwright.plan.fitting.reading import quantile, read_wants
 
 
 def test_values_are_read_with_their_units() -> None:
@@ -23,7 +24,7 @@ def test_values_are_read_with_their_units() -> None:
 def test_numbers_as_people_write_them() -> None:
     assert rate("3000/min") == 50
     assert rate("20 req/s") == 20
-    assert tokens("1T") == 1e12
+    assert (tokens("2k"), trained("1T")) == (2000, 1e12)
     assert read_context("128k") == 131072
     assert quantile("p99") == 0.99
     assert quantile("mean") is None
@@ -39,14 +40,14 @@ def test_numbers_as_people_write_them() -> None:
     ("options", "says"),
     [
         ({"ttft": "1"}, "--ttft: '1' has no unit"),
-        ({"rate": "0"}, "above zero"),
+        ({"rate": "0"}, "from 0.000001 to"),
         ({"rate": "fast"}, "not a number"),
         ({"rate": "5", "concurrency": "5"}, "at once"),
         ({"in": "2000", "in-p95": "1000"}, "below the mean"),
         ({"engine": "vlm"}, "did you mean"),
         ({"engine": "vllm new"}, "no version"),
         ({"weights": "fp9"}, "none of bf16"),
-        ({"at": "p5"}, "no percentile"),
+        ({"at": "p5"}, "no percentile from p50 to p99.9"),
         ({"survive": "1.5"}, "not a whole number"),
         ({"price": "=3"}, "names no GPU"),
         ({"price": "$2.40/MWh"}, "GPU-h"),
