@@ -2,6 +2,7 @@
 
 import datetime
 
+from clusterwright.catalogue.building import build
 from clusterwright.model.language_models import LanguageModel, Moe
 
 
@@ -15,7 +16,7 @@ def language_model(name: str, **fields: object) -> LanguageModel:
         "tied_embeddings": False,
         "max_context": 131072,
     }
-    return LanguageModel.model_validate(base | fields)
+    return build(LanguageModel, base | fields)
 
 
 LLAMA_8B = language_model(

@@ -148,7 +148,7 @@ def test_winners_of_training_are_possible_by_the_scalar_estimators(question) -> 
 @given(training_questions())
 def test_a_larger_gpu_never_loses_a_possible_layout_of_training(question) -> None:
     twice = replace(question.pool.gpu.memory, value=question.pool.gpu.memory.value * 2)
-    larger = question.pool.gpu.model_copy(update={"memory": twice, "reported": None})
+    larger = replace(question.pool.gpu, memory=twice, reported=None)
     before = search_training(question)
     after = search_training(replace(question, pool=replace(question.pool, gpu=larger)))
     assert np.all(after.judged.possible[before.judged.possible])

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from clusterwright.catalogue.building import build
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.model.calibrations import Calibration
 from clusterwright.model.decoders import Decoder
-from clusterwright.model.hardware import Entry, Gpu, Nic, NodeShape
+from clusterwright.model.entries import Entry
+from clusterwright.model.hardware import Gpu, Nic, NodeShape
 from clusterwright.model.prices import ApiPrice, Price, PriceKind
 
 if TYPE_CHECKING:
@@ -209,7 +211,7 @@ class Catalogue:
     def _entry(self, kind: str, entry_type: type[E], name: str) -> E:
         built = self._built.setdefault(kind, {})
         if name not in built:
-            built[name] = entry_type.model_validate({"name": name, **self.raw[kind][name]})
+            built[name] = build(entry_type, {"name": name, **self.raw[kind][name]})
         return cast(E, built[name])
 
     def _all(self, kind: str, entry_type: type[E]) -> tuple[E, ...]:

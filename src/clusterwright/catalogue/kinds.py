@@ -7,8 +7,9 @@ from types import MappingProxyType
 from typing import Final
 
 from clusterwright.model.calibrations import Calibration
+from clusterwright.model.entries import Entry
 from clusterwright.model.failures import FailureRates
-from clusterwright.model.hardware import Entry, Gpu, Nic, NodeShape
+from clusterwright.model.hardware import Gpu, Nic, NodeShape
 from clusterwright.model.language_models import LanguageModel
 from clusterwright.model.prices import ApiPrice, Price
 from clusterwright.model.support import (

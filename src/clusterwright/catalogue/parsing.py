@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
+from clusterwright.catalogue.building import Unreadable, Wrong, build
 from clusterwright.catalogue.catalogues import Catalogue, fold
 from clusterwright.catalogue.kinds import TYPES
 from clusterwright.catalogue.reading import RawEntry, read_entries
@@ -91,22 +90,15 @@ def _invalid(entry: RawEntry, fields: Mapping[str, Any]) -> list[Problem]:
     if "name" in fields:
         return [Problem(entry.place_of(("name",)), f"{_path(entry)}.name", "the name is the key of the entry")]
     try:
-        TYPES[entry.kind].model_validate({"name": entry.name, **fields})
-    except ValidationError as error:
-        return [_problem(entry, dict(wrong)) for wrong in error.errors(include_url=False)]
+        build(TYPES[entry.kind], {"name": entry.name, **fields})
+    except Unreadable as error:
+        return [_problem(entry, wrong) for wrong in error.wrong]
     return []
 
 
-def _problem(entry: RawEntry, wrong: Mapping[str, Any]) -> Problem:
-    location = tuple(wrong["loc"])
-    path = ".".join([_path(entry), *(str(part) for part in location)])
-    place = entry.place_of(location)
-    if wrong["type"] == "missing":
-        return Problem(place, path, f"'{location[-1]}' is missing")
-    if wrong["type"] == "extra_forbidden":
-        known = ", ".join(TYPES[entry.kind].model_fields) if len(location) == 1 else ""
-        return Problem(place, path, f"unknown key '{location[-1]}'", f"keys are {known}" if known else "")
-    return Problem(place, path, str(wrong["msg"]).removeprefix("Value error, "))
+def _problem(entry: RawEntry, wrong: Wrong) -> Problem:
+    path = ".".join([_path(entry), *(str(step) for step in wrong.path)])
+    return Problem(entry.place_of(wrong.path), path, wrong.message, wrong.hint)
 
 
 def _alias_clashes(

@@ -7,9 +7,10 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_va
 
 from clusterwright.lib.quantities import KINDS, Quantity
 from clusterwright.lib.spelling import did_you_mean
+from clusterwright.model.magnitudes import raw_text, read_quantity
 from clusterwright.model.metrics import METRICS, ClaimClass, Metric
 from clusterwright.model.section import Section
-from clusterwright.model.units import Bytes, Count, Duration, Text, raw_text, read_quantity
+from clusterwright.model.units import Bytes, Count, Duration, Text
 
 Threshold = Quantity | float | bool | str
 

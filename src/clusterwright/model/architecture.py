@@ -7,13 +7,14 @@ from pydantic import BeforeValidator, Field, Strict
 from clusterwright.model.acceptance import Acceptance
 from clusterwright.model.access import Access, Observability, Owners
 from clusterwright.model.economics import Contract, Economics, Waiver
+from clusterwright.model.magnitudes import raw_text
 from clusterwright.model.networks import Fabric
 from clusterwright.model.pools import Pool
 from clusterwright.model.scheduling import Scheduling
 from clusterwright.model.section import Section
 from clusterwright.model.software import Software
 from clusterwright.model.storages import Storage
-from clusterwright.model.units import Power, Text, raw_text
+from clusterwright.model.units import Power, Text
 from clusterwright.model.workloads import Workload
 
 API_VERSION = "clusterwright/v1alpha1"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
-from pydantic import Field
-
-from clusterwright.model.hardware import Entry, Record
-from clusterwright.model.units import Text
+from clusterwright.model.entries import Above, Entry, Positive, Record, Share, Text
 
 Engine = Literal["vllm", "sglang", "tensorrt-llm"]
-_Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
+@dataclass(frozen=True, kw_only=True)
 class FitSet(Record):
     """What a calibration was fitted to and how far it is off.
 
@@ -24,26 +21,28 @@ class FitSet(Record):
         held_out: which rows those are, in words.
     """
 
-    rows: Annotated[int, Field(ge=1)]
+    rows: Positive
     models: tuple[Text, ...] = ()
-    ttft_error: _Share | None = None
-    tpot_error: _Share | None = None
-    ttft_median: _Share | None = None
-    tpot_median: _Share | None = None
+    ttft_error: Share | None = None
+    tpot_error: Share | None = None
+    ttft_median: Share | None = None
+    tpot_median: Share | None = None
     held_out: Text
 
 
+@dataclass(frozen=True, kw_only=True)
 class Span(Record):
     """Lowest and highest value among the rows that were fitted."""
 
-    low: _Above
-    high: _Above
+    low: Above
+    high: Above
 
     def holds(self, value: float) -> bool:
         """Whether a value lies within."""
         return self.low <= value <= self.high
 
 
+@dataclass(frozen=True, kw_only=True)
 class Calibration(Entry):
     """Constants of one engine.
 
@@ -57,6 +56,6 @@ class Calibration(Entry):
     engine: Engine
     versions: tuple[str, ...] = ()
     gpu: Text | None = None
-    constants: dict[str, _Above]
+    constants: dict[str, Above]
     fit: FitSet
-    spans: dict[Literal["prompt", "output", "concurrency", "gpus"], Span] = Field(default_factory=dict)
+    spans: dict[Literal["prompt", "output", "concurrency", "gpus"], Span] = field(default_factory=dict)

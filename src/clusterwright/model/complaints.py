@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from clusterwright.lib.errors import Place, Problem
 from clusterwright.lib.spelling import did_you_mean
 from clusterwright.model.documents import Places
+from clusterwright.model.magnitudes import raw_text
 from clusterwright.model.section import Section
 from clusterwright.model.suggestions import bare_type, explain_unknown_key, keys_of, meant_key, type_at
-from clusterwright.model.units import raw_text
 
 _SHOWN: Final = 60
 

@@ -12,7 +12,7 @@ from clusterwright.lib.errors import InvalidInput
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.complaints import explain_errors
 from clusterwright.model.documents import Document, Places
-from clusterwright.model.units import raw_text
+from clusterwright.model.magnitudes import raw_text
 
 _ABSENT: Final = object()
 

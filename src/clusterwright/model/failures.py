@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from pydantic import Field, model_validator
-
-from clusterwright.model.hardware import Entry, Positive, Record
-from clusterwright.model.units import Text
-
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+from clusterwright.model.entries import Above, Entry, Positive, Record, Text
 
 
+@dataclass(frozen=True, kw_only=True)
 class FailureCount(Record):
     """How many interruptions had one cause.
 
@@ -25,6 +22,7 @@ class FailureCount(Record):
     effect: Literal["node", "job", "silent"] = "node"
 
 
+@dataclass(frozen=True, kw_only=True)
 class FailureRates(Entry):
     """How often the nodes of one system interrupted a job.
 
@@ -35,14 +33,13 @@ class FailureRates(Entry):
         causes: add up to the rate; empty where none were published.
     """
 
-    per_1000_node_days: Rate
+    per_1000_node_days: Above
     gpus_per_node: Positive
     nodes: Positive | None = None
-    days: Rate | None = None
+    days: Above | None = None
     causes: tuple[FailureCount, ...] = ()
 
-    @model_validator(mode="after")
-    def _adds_up(self) -> FailureRates:
+    def __post_init__(self) -> None:
         if len({c.cause for c in self.causes}) < len(self.causes):
             raise ValueError("a cause is named twice")
         if self.causes:
@@ -51,4 +48,3 @@ class FailureRates(Entry):
             counted = 1000 * sum(c.interruptions for c in self.causes) / (self.nodes * self.days)
             if abs(counted / self.per_1000_node_days - 1) > 0.005:
                 raise ValueError(f"the causes add up to {counted:.3g} per 1,000 node-days")
-        return self

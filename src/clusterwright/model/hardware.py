@@ -9,52 +9,33 @@ the label. Firmware, ECC and the driver take a part: `reported` is what a progra
 
 from __future__ import annotations
 
-import datetime
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
-
 from clusterwright.lib.quantities import Quantity
-from clusterwright.model.units import BitRate, ByteRate, Bytes, ComputeRate, Power, Text
-
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
+from clusterwright.model.entries import (
+    BitRate,
+    ByteRate,
+    Bytes,
+    Capability,
+    ComputeRate,
+    Entry,
+    Natural,
+    Positive,
+    Power,
+    Record,
+    Text,
+    matching,
+    not_empty,
+    within,
+)
 
 #: Numeric formats whose dense rate an entry may give, widest first.
 Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"]
 FabricKind = Literal["infiniband", "roce", "ethernet", "efa"]
 
 
-class Record(BaseModel):
-    """Base of every catalogue type: frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class Entry(Record):
-    """A catalogue entry.
-
-    Args:
-        name: unique within its kind.
-        source: title and address of where the numbers come from.
-        date: day on which the entry was written down from its source; for a price, the day for which it was
-            quoted. The entry's age counts from it.
-        aliases: other names by which it is found, such as what nvidia-smi prints.
-        note: what a reader must know before using the numbers.
-    """
-
-    name: Text
-    source: Text
-    date: datetime.date
-    aliases: tuple[Text, ...] = ()
-    note: str = ""
-
-    @property
-    def basis(self) -> str:
-        """The entry as a figure cites it: name, source, date."""
-        return f"catalogue {self.name}: {self.source}, {self.date.isoformat()}"
-
-
+@dataclass(frozen=True, kw_only=True)
 class ReportedMemory(Record):
     """Device memory as software sees it.
 
@@ -71,13 +52,12 @@ class ReportedMemory(Record):
     smi: Bytes | None = None
     source: Text
 
-    @model_validator(mode="after")
-    def _says_something(self) -> ReportedMemory:
+    def __post_init__(self) -> None:
         if self.total is None and self.smi is None:
             raise ValueError("give total, smi, or leave the whole of reported out")
-        return self
 
 
+@dataclass(frozen=True, kw_only=True)
 class DenseRates(Record):
     """Peak dense rates by format; structured sparsity is never counted.
 
@@ -99,6 +79,7 @@ class DenseRates(Record):
         return rate
 
 
+@dataclass(frozen=True, kw_only=True)
 class ScaleUp(Record):
     """The domain in which GPUs reach each other without a NIC.
 
@@ -132,11 +113,12 @@ _PCIE_LANE_BPS: Final = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
 class Pcie(Record):
     """A PCI Express link: generation and lanes."""
 
-    generation: Annotated[int, Field(ge=1, le=7)]
-    lanes: Annotated[int, Field(ge=1, le=32)]
+    generation: Annotated[int, within(1, 7)]
+    lanes: Annotated[int, within(1, 32)]
 
     @property
     def rate(self) -> Quantity:
@@ -148,6 +130,7 @@ class Pcie(Record):
         return Quantity(_PCIE_LANE_BPS[self.generation] * self.lanes, (("b", 1), ("s", -1)))
 
 
+@dataclass(frozen=True, kw_only=True)
 class Gpu(Entry):
     """One GPU product.
 
@@ -174,8 +157,8 @@ class Gpu(Entry):
     vendor: Literal["nvidia", "amd"]
     architecture: Text
     form: Literal["sxm", "pcie", "oam", "superchip", "apu"]
-    compute_capability: Annotated[str, StringConstraints(pattern=r"^\d+\.\d$")] | None = None
-    gfx: Annotated[str, StringConstraints(pattern=r"^gfx[0-9a-f]+$")] | None = None
+    compute_capability: Capability | None = None
+    gfx: Annotated[str, matching(r"gfx[0-9a-f]+")] | None = None
     devices: Positive = 1
     memory: Bytes
     sold_as: Text
@@ -186,7 +169,7 @@ class Gpu(Entry):
     tdp: Power | None = None
     scale_up: ScaleUp | None = None
     pcie: Pcie | None = None
-    mig_instances: Annotated[int, Field(ge=0, le=7)] = 0
+    mig_instances: Annotated[int, within(0, 7)] = 0
 
     @property
     def visible_memory(self) -> Quantity | None:
@@ -202,6 +185,7 @@ class Gpu(Entry):
         return int(major), int(minor)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Cpu(Record):
     """The host processors of a node: model, sockets, physical cores of the whole node, instruction set."""
 
@@ -211,6 +195,7 @@ class Cpu(Record):
     arch: Literal["x86_64", "aarch64"]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Drives(Record):
     """Identical NVMe drives: how many, size of one, what the vendor put them in for."""
 
@@ -219,6 +204,7 @@ class Drives(Record):
     use: Literal["boot", "data"]
 
 
+@dataclass(frozen=True, kw_only=True)
 class NicSlots(Record):
     """Identical network adapters of a node as shipped, or the slots for them.
 
@@ -237,6 +223,7 @@ class NicSlots(Record):
     pcie: Pcie | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class NodeShape(Entry):
     """A kind of node: what is in one box (or one tray of a rack).
 
@@ -257,10 +244,10 @@ class NodeShape(Entry):
     """
 
     gpu: Text | None = None
-    gpus: Count = 0
+    gpus: Natural = 0
     nvswitch: bool = False
     fabric_manager: Literal["node", "switch-tray", "none"] = "none"
-    domain_gpus: Count = 0
+    domain_gpus: Natural = 0
     cpu: Cpu | None = None
     ram: Bytes | None = None
     numa_nodes: Positive | None = None
@@ -269,15 +256,13 @@ class NodeShape(Entry):
     power: Power | None = None
     cooling: Literal["air", "liquid", "air or liquid"] | None = None
 
-    @model_validator(mode="after")
-    def _gpus_agree(self) -> NodeShape:
+    def __post_init__(self) -> None:
         if (self.gpu is None) != (self.gpus == 0):
             raise ValueError("gpu and gpus belong together: name the GPU and how many, or neither")
         if self.gpus and not self.domain_gpus:
             raise ValueError("domain_gpus is missing: GPUs per scale-up domain, 1 without NVLink or xGMI")
         if self.nvswitch and self.fabric_manager == "none":
             raise ValueError("a node with NVSwitch needs fabric_manager: node or switch-tray")
-        return self
 
     @property
     def domain_nodes(self) -> int:
@@ -293,6 +278,7 @@ class NodeShape(Entry):
         return Quantity(sum(n * r.value for n, r in rates), rates[0][1].powers)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Nic(Entry):
     """A network adapter.
 
@@ -311,7 +297,7 @@ class Nic(Entry):
     ports: Positive
     total_rate: BitRate
     pcie: Pcie | None = None
-    fabrics: Annotated[tuple[FabricKind, ...], Field(min_length=1)]
+    fabrics: Annotated[tuple[FabricKind, ...], not_empty]
     gpudirect: tuple[Literal["peermem", "dmabuf", "efa"], ...] = ()
     in_network_reduction: bool = False
 

@@ -7,20 +7,18 @@ width as `intermediate_size`; nested `text_config`; three names for the expert c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from clusterwright.model.entries import Entry, Natural, Positive, Record, Text, matching, within
 
-from clusterwright.model.hardware import Entry, Positive, Record
-from clusterwright.model.units import Text
-
-Natural = Annotated[int, Field(ge=0)]
 #: mha, gqa: full attention, planned. mla: DeepSeek's latent attention. hybrid: linear attention or Mamba layers among
 #: attention layers. sparse: attention over an indexed or compressed selection (DSA, CSA). chunked: within blocks.
 #: mixed: layers of different sizes, or parts that a few numbers do not describe.
 AttentionKind = Literal["mha", "gqa", "mla", "hybrid", "sparse", "chunked", "mixed"]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Moe(Record):
     """Mixture of experts in a model's feed-forward layers.
 
@@ -40,15 +38,14 @@ class Moe(Record):
     shared_intermediate: Natural = 0
     dense_layers: Natural = 0
 
-    @model_validator(mode="after")
-    def _active_exist(self) -> Moe:
+    def __post_init__(self) -> None:
         if self.active > self.experts:
             raise ValueError(f"{self.active} active experts of {self.experts}")
         if bool(self.shared_experts) != bool(self.shared_intermediate):
             raise ValueError("shared_experts and shared_intermediate belong together")
-        return self
 
 
+@dataclass(frozen=True, kw_only=True)
 class Window(Record):
     """Sliding-window attention: tokens a windowed layer looks back, number of layers that are windowed."""
 
@@ -56,6 +53,7 @@ class Window(Record):
     layers: Positive
 
 
+@dataclass(frozen=True, kw_only=True)
 class Latent(Record):
     """MLA's ranks and head widths; q_rank None where queries are not compressed."""
 
@@ -66,6 +64,7 @@ class Latent(Record):
     value_dim: Positive
 
 
+@dataclass(frozen=True, kw_only=True)
 class LanguageModel(Entry):
     """One model's shape; `name` is its Hugging Face id.
 
@@ -89,7 +88,7 @@ class LanguageModel(Entry):
 
     family: Text
     config: dict[str, Any] | None = None
-    revision: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$")] | None = None
+    revision: Annotated[str, matching(r"[0-9a-f]{7,40}")] | None = None
     attention: AttentionKind
     layers: Positive
     hidden: Positive
@@ -97,7 +96,7 @@ class LanguageModel(Entry):
     kv_heads: Positive | None = None
     head_dim: Positive | None = None
     intermediate: Positive | None = None
-    mlp_matrices: Annotated[int, Field(ge=2, le=3)] = 3
+    mlp_matrices: Annotated[int, within(2, 3)] = 3
     vocab: Positive
     tied_embeddings: bool
     qkv_bias: bool = False
@@ -117,11 +116,10 @@ class LanguageModel(Entry):
         """Hugging Face id."""
         return self.name
 
-    @model_validator(mode="before")
     @classmethod
-    def _from_config(cls, fields: Any) -> Any:
+    def written_out(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Fill fields that are not given from `config`."""
-        if not isinstance(fields, Mapping) or not isinstance(fields.get("config"), Mapping) or "layers" in fields:
+        if not isinstance(fields.get("config"), Mapping) or "layers" in fields:
             return fields
         # Most commands need no config counted: these modules are read when one is.
         from clusterwright.model.huggingface import UnknownArchitecture, parse_config
@@ -134,8 +132,7 @@ class LanguageModel(Entry):
             raise ValueError(f"config: {unknown.reason} ({', '.join(unknown.missing)})") from unknown
         return {**summary_of(decoder), **fields}
 
-    @model_validator(mode="after")
-    def _complete(self) -> LanguageModel:
+    def __post_init__(self) -> None:
         if self.attention in ("mha", "gqa") and (self.kv_heads is None or self.head_dim is None):
             raise ValueError(f"attention {self.attention} needs kv_heads and head_dim")
         if self.attention == "mla" and self.latent is None:
@@ -150,4 +147,3 @@ class LanguageModel(Entry):
             raise ValueError(f"{self.window.layers} windowed layers of {self.layers}")
         if (self.parameters or self.active_parameters) and self.parameters_source is None:
             raise ValueError("published parameters need parameters_source")
-        return self

@@ -14,11 +14,11 @@ from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.model.architecture import API_VERSION, Architecture
 from clusterwright.model.complaints import explain_errors, found_words
 from clusterwright.model.documents import Document, Places
+from clusterwright.model.magnitudes import raw_text
 from clusterwright.model.merging import OVERRIDE, merge_trees, override_tree
 from clusterwright.model.nodes import MappingNode, Node, ScalarNode, SequenceNode, read_nodes
 from clusterwright.model.secrets import find_secrets
 from clusterwright.model.sources import Source
-from clusterwright.model.units import raw_text
 
 _VERSION_KEY: Final = "apiVersion"
 

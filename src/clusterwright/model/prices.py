@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import PlainSerializer, PlainValidator, WithJsonSchema, model_validator
-
 from clusterwright.lib.quantities import KINDS, Quantity, UnitError, is_kind, parse_kind
-from clusterwright.model.hardware import Entry
-from clusterwright.model.units import Text, TokenPrice
+from clusterwright.model.entries import Entry, Text, TokenPrice
 
 PriceKind = Literal["rental", "capex", "colocation", "power", "storage", "egress"]
 ProviderClass = Literal["hyperscaler", "specialist", "marketplace", "model-api", "vendor", "survey", "public"]
@@ -36,14 +34,10 @@ def _read_price(value: Any) -> Quantity:
     return quantity
 
 
-AnyPrice = Annotated[
-    Quantity,
-    PlainValidator(_read_price),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "description": "price with its unit", "examples": ["$2.40/GPU-h"]}),
-]
+AnyPrice = Annotated[Quantity, _read_price]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Price(Entry):
     """The price of one thing, a range where the source gives one.
 
@@ -68,8 +62,7 @@ class Price(Entry):
     commitment: Commitment = "unstated"
     includes: str = ""
 
-    @model_validator(mode="after")
-    def _units_agree(self) -> Price:
+    def __post_init__(self) -> None:
         for end in (self.low, self.high):
             if not is_kind(end, PRICE_UNITS[self.kind]):
                 raise ValueError(f"a {self.kind} price is {PRICE_UNITS[self.kind]}, not '{end}'")
@@ -79,9 +72,9 @@ class Price(Entry):
             raise ValueError(f"low '{self.low}' is above high '{self.high}'")
         if (self.per is None) == (self.kind == "capex"):
             raise ValueError("per (gpu, node, rack) belongs to capex, and only there")
-        return self
 
 
+@dataclass(frozen=True, kw_only=True)
 class ApiPrice(Entry):
     """What a model API charges per token.
 

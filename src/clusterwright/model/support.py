@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import datetime
 import re
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from clusterwright.model.entries import Capability, Entry, Natural, Record, Text, matching, not_empty, within
 
-from clusterwright.model.hardware import Entry, Record
-from clusterwright.model.units import Text
-
-Version = Annotated[str, StringConstraints(pattern=r"^v?\d+(\.[0-9A-Za-z]+)*([-+][0-9A-Za-z.+-]+)?$")]
+Version = Annotated[str, matching(r"v?\d+(\.[0-9A-Za-z]+)*([-+][0-9A-Za-z.+-]+)?")]
 VersionKey = tuple[int, ...]
 
 
@@ -57,6 +55,7 @@ def _trimmed(numbers: list[int]) -> VersionKey:
     return tuple(numbers)
 
 
+@dataclass(frozen=True, kw_only=True)
 class DriverBranch(Entry):
     """An NVIDIA data-centre driver branch.
 
@@ -67,18 +66,20 @@ class DriverBranch(Entry):
         cuda: the CUDA version that it ships with, None if the source does not say.
     """
 
-    branch: Annotated[int, Field(ge=300)]
+    branch: Annotated[int, within(300)]
     kind: Literal["long-term", "production", "new-feature"]
     end_of_life: datetime.date | None = None
     cuda: Version | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class FabricManagerRule(Entry):
     """On NVSwitch nodes Fabric Manager must have the driver's version, for drivers older than `before_driver`."""
 
     before_driver: Version
 
 
+@dataclass(frozen=True, kw_only=True)
 class FirmwareRule(Entry):
     """GPUs of an architecture and board subrevision need at least a VBIOS version from a driver on.
 
@@ -94,9 +95,10 @@ class FirmwareRule(Entry):
     applies: Literal["this driver", "this driver and later"]
     architecture: Text
     subrevision: int | None = None
-    minimum_vbios: Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{2}(\.[0-9A-Fa-f]{2}){1,4}$")]
+    minimum_vbios: Annotated[str, matching(r"[0-9A-Fa-f]{2}(\.[0-9A-Fa-f]{2}){1,4}")]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Os(Record):
     """An operating system in a support range, with the Kubernetes minors it is supported for if they differ."""
 
@@ -110,6 +112,7 @@ class Os(Record):
         return f"{self.name} {self.version}"
 
 
+@dataclass(frozen=True, kw_only=True)
 class OperatorSupport(Entry):
     """Support range of one NVIDIA GPU Operator release.
 
@@ -146,6 +149,7 @@ class OperatorSupport(Entry):
         return minor_of(self.containerd[0]) <= minor_of(version) <= minor_of(self.containerd[1])
 
 
+@dataclass(frozen=True, kw_only=True)
 class ContainerdRule(Entry):
     """containerd minors that the containerd project lists for a Kubernetes minor.
 
@@ -160,15 +164,17 @@ class ContainerdRule(Entry):
     supported: tuple[Version, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
 class SkewRule(Entry):
     """How many minors a component may be older than the API server, for API servers from a version on."""
 
     component: Literal["kubelet", "kube-proxy", "kubectl", "kube-controller-manager"]
     from_kubernetes: Version
-    older_minors: Annotated[int, Field(ge=0)]
-    newer_minors: Annotated[int, Field(ge=0)] = 0
+    older_minors: Natural
+    newer_minors: Natural = 0
 
 
+@dataclass(frozen=True, kw_only=True)
 class KubernetesRelease(Entry):
     """A Kubernetes minor and the day its patches end."""
 
@@ -176,6 +182,7 @@ class KubernetesRelease(Entry):
     end_of_life: datetime.date
 
 
+@dataclass(frozen=True, kw_only=True)
 class CudaDriver(Entry):
     """Lowest NVIDIA driver (Linux) for a CUDA version.
 
@@ -191,11 +198,12 @@ class CudaDriver(Entry):
     compatibility: Literal["toolkit", "minor-version"]
 
 
+@dataclass(frozen=True, kw_only=True)
 class NcclCuda(Entry):
     """CUDA versions that an NCCL release is published for."""
 
     nccl: Version
-    cuda: Annotated[tuple[Version, ...], Field(min_length=1)]
+    cuda: Annotated[tuple[Version, ...], not_empty]
 
     def supports(self, cuda: str) -> bool:
         """Whether a CUDA version has the major of one that the release is published for.
@@ -205,6 +213,7 @@ class NcclCuda(Entry):
         return minor_of(cuda)[0] in {minor_of(version)[0] for version in self.cuda}
 
 
+@dataclass(frozen=True, kw_only=True)
 class EngineFormat(Entry):
     """Lowest compute capability on which an inference engine runs a weight format.
 
@@ -220,7 +229,7 @@ class EngineFormat(Entry):
     engine: Literal["vllm", "sglang", "tensorrt-llm"]
     since: Version | None = None
     precision: Literal["fp16", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4", "kv-fp8"]
-    minimum_capability: Annotated[str, StringConstraints(pattern=r"^\d+\.\d$")] | None = None
+    minimum_capability: Capability | None = None
     native: bool = True
     gfx: tuple[str, ...] = ()
 
@@ -233,6 +242,7 @@ class EngineFormat(Entry):
         return int(major), int(minor)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Support(Record):
     """The software support matrix: every list may be empty, which means unknown."""
 

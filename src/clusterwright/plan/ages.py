@@ -11,7 +11,7 @@ from typing import Final
 from clusterwright.catalogue.catalogues import Catalogue, stale
 from clusterwright.catalogue.shelf_lives import OF_PRICE, SHELF_LIVES, AgeKind
 from clusterwright.lib.figures import Figure, Origin
-from clusterwright.model.hardware import Entry
+from clusterwright.model.entries import Entry
 from clusterwright.model.prices import Price
 from clusterwright.plan.results import Plan
 

@@ -10,7 +10,7 @@ from clusterwright.lib.figures import Figure, Origin, derive, leaf
 from clusterwright.lib.quantities import CURRENCIES, Quantity
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.documents import Document
-from clusterwright.model.hardware import Entry
+from clusterwright.model.entries import Entry
 from clusterwright.plan.choosing import Kind, Measured, choose
 from clusterwright.plan.results import Misfit, Unplanned
 

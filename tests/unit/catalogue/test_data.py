@@ -7,11 +7,13 @@ import json
 
 import pytest
 
+from clusterwright.catalogue.building import build
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.catalogue.counting import compare
 from clusterwright.catalogue.kinds import TYPES
 from clusterwright.files.catalogue import COMPILED, DATA, compile_sources, load_catalogue
-from clusterwright.model.hardware import Entry, Gpu
+from clusterwright.model.entries import Entry
+from clusterwright.model.hardware import Gpu
 from clusterwright.model.language_models import LanguageModel
 from clusterwright.model.plain_decoders import PLAIN, plain_decoder
 
@@ -249,4 +251,4 @@ def test_published_causes_of_failures_add_up() -> None:
 )
 def test_causes_that_do_not_add_up_are_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        TYPES["failures"].model_validate({"name": "a", **CATALOGUE.raw["failures"]["llama3-405b"], **wrong})
+        build(TYPES["failures"], {"name": "a", **CATALOGUE.raw["failures"]["llama3-405b"], **wrong})

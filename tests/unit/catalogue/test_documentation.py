@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import re
 import typing
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from clusterwright.catalogue.kinds import TYPES
 from clusterwright.catalogue.parsing import parse_catalogue
 from clusterwright.files.catalogue import load_catalogue
+from clusterwright.model.entries import Record
 
 PAGE = (Path(__file__).parents[3] / "docs" / "catalogue.md").read_text(encoding="utf-8")
 
 
-def fields_of(model: type[BaseModel]) -> set[str]:
-    found = set(model.model_fields)
-    for field in model.model_fields.values():
-        for part in (field.annotation, *typing.get_args(field.annotation)):
-            if isinstance(part, type) and issubclass(part, BaseModel):
+def fields_of(record: type[Record]) -> set[str]:
+    found = {field.name for field in fields(record)}
+    for hint in typing.get_type_hints(record).values():
+        for part in (hint, *typing.get_args(hint)):
+            if is_dataclass(part) and isinstance(part, type) and issubclass(part, Record):
                 found |= fields_of(part)
     return found
 

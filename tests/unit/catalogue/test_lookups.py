@@ -141,7 +141,7 @@ WRONG = [
     (altered("low: $1.87", "low: $9.87"), "low '$9.87/GPU-h' is above high '$1.87/GPU-h'"),
     (altered("kind: rental", "kind: capex\n    per: gpu"), "a capex price is money, not '$1.87/GPU-h'"),
     (altered("h100-sxm-80", "h100-smx-80"), ITEM),
-    (altered("2026-10-01", "yesterday"), "0.yaml:4:5: prices.our-contract.date: Input should be a valid date"),
+    (altered("2026-10-01", "yesterday"), "0.yaml:4:5: prices.our-contract.date: 'yesterday' is no date"),
     (PRICE + PRICE.removeprefix("prices:\n"), TWICE),
     (altered("prices:", "prices: &all"), "0.yaml:1:9: prices: anchor '&all': a catalogue file has none"),
     ("prices:\n  a: 3\n", "0.yaml:2:3: prices.a: an entry is a mapping of fields"),
