@@ -114,7 +114,7 @@ workloads:
       parallel: {tp: 4}
       memory_share: 90%
       max_model_len: 8192 tokens
-    payload: {source: object, cache: nvme, within: 90 s, startup: 60 s}
+    payload: {source: object, cache: nvme, within: 90 s, startup: 60 s, loader: runai-streamer}
     target: {ttft_p95: 1 s, tpot_p95: 50 ms, survive: 1 node, cold_start: 5 min}
   finetune:
     model: llama-8b

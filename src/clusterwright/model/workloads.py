@@ -21,6 +21,7 @@ from clusterwright.model.units import (
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
 Artifact = Literal["weights", "tokenizer", "engine", "adapter", "dataset"]
+WeightLoader = Literal["safetensors", "tensorizer", "runai-streamer"]
 Sensitivity = Literal["low", "medium", "high"]
 
 
@@ -132,7 +133,10 @@ class Payload(Section):
     cache: Text | None = Field(default=None, description="store that caches it near the GPUs")
     within: Duration = Field(description="time in which all concurrent readers must have it")
     readers: Count | None = Field(default=None, description="concurrent readers; the replicas if absent")
-    startup: Delay | None = Field(default=None, description="deserialisation and engine start beside the transfer")
+    loader: WeightLoader | None = Field(
+        default=None, description="how each process reads the weights; the engine's default (safetensors) if absent"
+    )
+    startup: Delay | None = Field(default=None, description="process and engine start beside the transfer")
     artifacts: Annotated[tuple[Artifact, ...], Strict(False)] = Field(
         default=("weights",), description="what it is made of"
     )

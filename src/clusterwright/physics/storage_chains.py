@@ -28,10 +28,13 @@ MEMORY_SOURCE: Final = "memory channels × transfer rate × 8 B of the CPU, 2026
 #: B/s of one loading process, fastest published: Llama-3-8B (15 GB) by loader; the safetensors loader stays at its rate
 #: on faster disks, so it is the loader that binds; the streamer from S3 is the fastest.
 LOADER_BYTES_S: Final[dict[str, float]] = {
-    "safetensors (one thread)": 15e9 / 47.99,
+    "safetensors": 15e9 / 47.99,
     "tensorizer": 15e9 / 10.36,
-    "Run:ai Model Streamer": 15e9 / 4.88,
+    "runai-streamer": 15e9 / 4.88,
 }
+#: What engines load with unless told otherwise: vLLM LoadConfig.load_format `auto` (docs.vllm.ai, 0.15).
+DEFAULT_LOADER: Final = "safetensors"
+FASTEST_LOADER: Final = max(LOADER_BYTES_S, key=LOADER_BYTES_S.__getitem__)
 LOADER_SOURCE: Final = "Run:ai Model Streamer performance benchmarks, run.ai/blog, 2024-10-29, one GPU"
 
 

@@ -129,7 +129,7 @@ def _transfer(
     if not local:
         links.append(("network", network_to(sheet, store, site, nodes)[1]))
     host = host_links(sheet, f"{prefix}.{way}", site, nodes, gpus, local)
-    links += [(kind, rate) for kind, _, rate in host if kind != "loader"]
+    links += [(kind, rate) for kind, _, rate in host]
     rates: list[tuple[str, Figure]] = []
     for kind, rate in links:
         if isinstance(rate, Unplanned):

@@ -6,6 +6,7 @@ from typing import Final
 
 from clusterwright.lib.figures import Figure
 from clusterwright.physics.storage_chains import (
+    DEFAULT_LOADER,
     LOADER_BYTES_S,
     LOADER_SOURCE,
     MEMORY_BYTES_S,
@@ -18,25 +19,35 @@ from clusterwright.plan.sites import Site
 
 #: Share of the PCIe rate that is assumed, with its reason.
 SHARE_REASON: Final = "of the PCIe rate, copying from and to pinned host memory"
-_LOADER: Final = "Run:ai Model Streamer"
 
 #: (kind of link, path in the file, GB/s of all nodes together)
 HostLink = tuple[str, str, Figure]
 
 
 def host_links(
-    sheet: Sheet, prefix: str, site: Site | None, nodes: Figure, gpus: Figure, local: bool
+    sheet: Sheet,
+    prefix: str,
+    site: Site | None,
+    nodes: Figure,
+    gpus: Figure | None,
+    local: bool,
+    loader: Figure | None = None,
 ) -> list[HostLink]:
     """Links inside the nodes whose rate the catalogue gives, in the order of the way.
 
     Args:
-        nodes, gpus: that read at once.
+        nodes, gpus: that read at once; GPUs None where nobody knows how many.
         local: the bytes lie on the node: no storage adapter is on the way.
+        loader: GB/s of one process that loads weights, see `loader_rate`; None where nothing is loaded so.
     """
     if site is None:
         return []
-    found = [] if local else [_adapters(sheet, prefix, site, nodes)]
-    found += [_pcie(sheet, prefix, site, gpus), _memory(sheet, prefix, site, nodes), _loader(sheet, prefix, site, gpus)]
+    found = [
+        None if local else _adapters(sheet, prefix, site, nodes),
+        None if gpus is None else _pcie(sheet, prefix, site, gpus),
+        _memory(sheet, prefix, site, nodes),
+        None if gpus is None or loader is None else _loader(sheet, prefix, site, gpus, loader),
+    ]
     return [link for link in found if link is not None]
 
 
@@ -95,14 +106,21 @@ def _memory(sheet: Sheet, prefix: str, site: Site, nodes: Figure) -> HostLink | 
     return "memory", f"{site.path}.shape", rate
 
 
-def _loader(sheet: Sheet, prefix: str, site: Site, gpus: Figure) -> HostLink:
-    each = sheet.constant("loader", LOADER_BYTES_S[_LOADER] / 1e9, "GB/s", f"{_LOADER}, fastest: {LOADER_SOURCE}")
+def loader_rate(sheet: Sheet, name: str, stated: str | None) -> Figure:
+    """GB/s of one process that loads weights.
+
+    Args:
+        name: of the workload. stated: loader that the file names, None for what engines take by themselves.
+    """
+    each = LOADER_BYTES_S[stated or DEFAULT_LOADER] / 1e9
+    if stated is None:
+        reason = f"loader is not stated; engines load with {DEFAULT_LOADER}, one thread: {LOADER_SOURCE}"
+        return sheet.assumed(f"{name}.loader", each, "GB/s", reason)
+    return sheet.constant(f"loader.{stated}", each, "GB/s", LOADER_SOURCE)
+
+
+def _loader(sheet: Sheet, prefix: str, site: Site, gpus: Figure, each: Figure) -> HostLink:
     rate = sheet.derive(
-        f"{prefix}.loader",
-        "GB/s",
-        "fastest published loader, one process per GPU × GPUs",
-        lambda r, n: r * n,
-        each,
-        gpus,
+        f"{prefix}.loader", "GB/s", "rate of a loading process, one per GPU × GPUs", lambda r, n: r * n, each, gpus
     )
     return "loader", site.path, rate

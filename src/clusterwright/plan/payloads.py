@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from clusterwright.lib.figures import Figure
 from clusterwright.model.storages import Store
 from clusterwright.model.workloads import Payload, Target
 from clusterwright.physics.storage_chains import node_class
 from clusterwright.physics.transfers import required_rate, transfer_s
 from clusterwright.plan.choosing import Kind
+from clusterwright.plan.cold_starts import FASTEST_GAIN, STARTUP_S, binding_link, plan_start, plan_transfer, rate_for
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.host_paths import HostLink, host_links
+from clusterwright.plan.host_paths import HostLink, host_links, loader_rate
 from clusterwright.plan.results import LINK_WORDS, LinkPlan, PayloadPlan, Unplanned
 from clusterwright.plan.sites import Site, networks_with, node_network_rate
-
-#: s of deserialisation and engine start where the file does not say.
-_STARTUP_S = 60.0
 
 
 def plan_payload(
@@ -26,14 +26,14 @@ def plan_payload(
     weights: Figure | None,
     readers: Figure,
     nodes: Figure,
-    gpus: Figure,
+    gpus: Figure | None,
 ) -> PayloadPlan | Unplanned:
     """Plan the concurrent load of all readers.
 
     Args:
         weights: GB of one copy, None when the model cannot be planned.
         readers: concurrent readers when the file does not say.
-        nodes, gpus: that read at once.
+        nodes, gpus: that read at once; GPUs None where nobody knows how many.
     """
     path, prefix = f"workloads.{name}.payload", f"workloads.{name}.payload_plan"
     size = sheet.maybe(f"{path}.size", payload.size, "GB") or weights
@@ -50,88 +50,86 @@ def plan_payload(
         count,
         within,
     )
-    links, unknown = _links(sheet, prefix, payload, site, size, count, nodes, gpus, required)
-    outward = [link for link in links if link.kind != "cache"]
-    complete = {"source", "network"} <= {link.kind for link in outward}
-    binding = min(outward, key=lambda link: link.rate.value, default=None)
-    cached = _cached(links)
+    links, unknown = _links(sheet, prefix, name, payload, site, size, count, nodes, gpus, required)
+    way = [link for link in links if link.kind != "cache"]
+    near = _from_cache(links)
+    complete = {"source", "network"} <= {link.kind for link in way}
+    binding = binding_link(way)
     startup = sheet.maybe(f"{path}.startup", payload.startup, "s") or sheet.assumed(
-        f"{name}.startup", _STARTUP_S, "s", "deserialisation and engine start are not stated"
+        f"{name}.startup", STARTUP_S, "s", "process and engine start are not stated"
     )
     startup = sheet.picked(Kind.TIME, f"{path}.startup", startup, nodes=int(nodes.value))
-    time = binding.time if binding and complete else None
-    cold = _start(sheet, f"{prefix}.cold_start", time, startup)
+    cold = plan_start(sheet, f"{prefix}.cold_start", way, size, count, startup) if complete else None
     cold = sheet.choose(Kind.TIME, f"{prefix}.cold_start", cold, nodes=int(nodes.value))
-    warm = _start(sheet, f"{prefix}.cold_start_cached", cached.time if cached else None, startup)
     goal = target.cold_start if target else None
     wanted = sheet.maybe(f"workloads.{name}.target.cold_start", goal, "s")
-    meets_rate = binding.enough if binding and (complete or not binding.enough) else None
-    meets_target = None if wanted is None or cold is None else cold.value <= wanted.value
-    _check(sheet, prefix, path, required, binding, meets_rate, cold, wanted, meets_target)
-    return PayloadPlan(
+    plan = PayloadPlan(
         size=size,
         readers=count,
         required_rate=required,
         within=within,
         links=tuple(links),
         binding=binding,
-        time=time,
-        time_cached=cached.time if cached else None,
+        time=plan_transfer(sheet, f"{prefix}.time", way, size, count) if complete else None,
+        time_cached=plan_transfer(sheet, f"{prefix}.time_cached", near, size, count) if near else None,
         startup=startup,
         cold_start=cold,
-        cold_start_cached=warm,
+        cold_start_cached=plan_start(sheet, f"{prefix}.cold_start_cached", near, size, count, startup)
+        if near
+        else None,
         target=wanted,
-        meets_rate=meets_rate,
-        meets_target=meets_target,
-        node_class=node_class(binding.rate.value * 1e9 / nodes.value, "read") if binding and complete else "",
+        meets_rate=binding.enough if binding and (complete or not binding.enough) else None,
+        meets_target=None if wanted is None or cold is None else cold.value <= wanted.value,
+        node_class=_class_of(way, nodes) if complete else "",
         unknown=tuple(unknown),
+        rate_for_target=rate_for(sheet, f"{prefix}.rate_for_target", wanted, size, count, startup),
     )
+    _check(sheet, prefix, path, plan)
+    return plan
 
 
-def _cached(links: list[LinkPlan]) -> LinkPlan | None:
-    """What binds from the cache on: the cache itself or a link inside the nodes; None without a cache."""
+def _from_cache(links: list[LinkPlan]) -> list[LinkPlan]:
+    """The way from the cache on: the cache itself and the links inside the nodes; empty without a cache."""
     inside = [link for link in links if link.kind in ("cache", "pcie", "memory", "loader")]
-    if not any(link.kind == "cache" for link in inside):
-        return None
-    return min(inside, key=lambda link: link.rate.value)
+    return inside if any(link.kind == "cache" for link in inside) else []
 
 
-def _check(
-    sheet: Sheet,
-    prefix: str,
-    path: str,
-    required: Figure,
-    binding: LinkPlan | None,
-    meets_rate: bool | None,
-    cold: Figure | None,
-    wanted: Figure | None,
-    meets_target: bool | None,
-) -> None:
-    if binding is not None and meets_rate is False:
-        sheet.misfit(prefix, binding.path, f"loading needs {required}, the {binding.words} gives {binding.rate}")
-    if meets_target is False:
-        sheet.misfit(prefix, f"{path}.within", f"a cold start takes {cold}, the target is {wanted}")
+def _class_of(way: list[LinkPlan], nodes: Figure) -> str:
+    """Class of reference node that what storage and hardware let pass reaches; a loader is software on top."""
+    slowest = binding_link([link for link in way if link.kind != "loader"])
+    return node_class(slowest.rate.value * 1e9 / nodes.value, "read") if slowest else ""
 
 
-def _start(sheet: Sheet, name: str, time: Figure | None, startup: Figure) -> Figure | None:
-    if time is None:
-        return None
-    return sheet.derive(name, "s", "transfer + deserialisation and engine start", lambda t, s: t + s, time, startup)
+def _check(sheet: Sheet, prefix: str, path: str, plan: PayloadPlan) -> None:
+    binding = plan.binding
+    if binding is not None and plan.meets_rate is False:
+        sheet.misfit(
+            prefix, binding.path, f"loading needs {plan.required_rate}, the {binding.words} gives {binding.rate}"
+        )
+    if plan.meets_target is False:
+        needed = f"; the way would have to give {plan.rate_for_target}" if plan.rate_for_target else ""
+        if plan.rate_for_target and not math.isfinite(plan.rate_for_target.value):
+            needed = "; process and engine start alone take longer"
+        sheet.misfit(
+            prefix, f"{path}.within", f"a cold start takes {plan.cold_start}, the target is {plan.target}{needed}"
+        )
 
 
 def _links(
     sheet: Sheet,
     prefix: str,
+    workload: str,
     payload: Payload,
     site: Site | None,
     size: Figure,
     readers: Figure,
     nodes: Figure,
-    gpus: Figure,
+    gpus: Figure | None,
     required: Figure,
 ) -> tuple[list[LinkPlan], list[Unplanned]]:
     stores = sheet.architecture.storage.stores if sheet.architecture.storage else {}
-    inside: list[HostLink] = host_links(sheet, prefix, site, nodes, gpus, local=False)
+    each = loader_rate(sheet, workload, payload.loader)
+    inside: list[HostLink] = host_links(sheet, prefix, site, nodes, gpus, local=False, loader=each)
     found: list[tuple[str, str, Figure | Unplanned]] = [
         ("source", f"storage.stores.{payload.source}.read", store_rate(sheet, payload.source, "read", nodes)),
         ("network", *network_to(sheet, stores.get(payload.source), site, nodes)),
@@ -155,7 +153,9 @@ def _links(
             readers,
             rate,
         )
-        links.append(LinkPlan(kind, path, rate, time, rate.value >= required.value))  # type: ignore[arg-type]
+        # What engines load with by themselves is assumed: only a rate that no loader reaches is too slow for certain.
+        most = FASTEST_GAIN if kind == "loader" and payload.loader is None else 1.0
+        links.append(LinkPlan(kind, path, rate, time, rate.value * most >= required.value))  # type: ignore[arg-type]
     return links, unknown
 
 

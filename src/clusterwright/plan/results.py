@@ -309,12 +309,14 @@ class PayloadPlan:
         required_rate: GB/s; bytes of all concurrent readers ÷ allowed time.
         links: every link whose rate is known.
         binding: the slowest link on the way from the source, None if none is known.
-        time: s through the binding link.
+        time: s through the way from the source: its slowest link.
         time_cached: s from the cache, None without one.
+        startup: s of process and engine start beside the transfer.
         cold_start: s from the source until the replicas work; cold_start_cached the same from the cache.
         target: declared cold start, s.
         node_class: class of NVIDIA's reference node (good, better, best) that the way reaches per node, "" if unknown.
         unknown: links whose rate the file does not give, with the path that would.
+        rate_for_target: GB/s that the way must give for the declared cold start; None without one.
     """
 
     size: Figure
@@ -333,6 +335,7 @@ class PayloadPlan:
     meets_target: bool | None
     node_class: str = ""
     unknown: tuple[Unplanned, ...] = ()
+    rate_for_target: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True)

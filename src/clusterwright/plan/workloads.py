@@ -185,9 +185,9 @@ def _payload(
     if isinstance(draft.model, PlannedModel):
         served = served_in(sheet, weights_path, draft.model, precision)
         weights = replica_weights(sheet, f"{path}.weights", draft.model, served)
-    gpus = sheet.planned(
-        f"{path}.placed_gpus", max(1, sum(len(a.gpus) for a in mine)), "GPUs", "GPUs that this plan places it on"
-    )
+    runs = draft.layout is not None and (isinstance(draft.memory, Unplanned) or draft.memory.fits)
+    count = sum(len(a.gpus) for a in mine) or (wanted * draft.layout.gpus if runs and draft.layout else 0)
+    gpus = sheet.planned(f"{path}.placed_gpus", count, "GPUs", "GPUs that load it by this plan") if count else None
     return plan_payload(sheet, draft.name, payload, draft.workload.target, draft.site, weights, readers, nodes, gpus)
 
 

@@ -392,9 +392,12 @@ def _payload(payload: PayloadPlan | Unplanned | None) -> list[str]:
         cached = f", {show(payload.cold_start_cached)} from the cache" if payload.cold_start_cached else ""
         binds = f", bound by the {payload.binding.words}" if payload.binding else ""
         reference = f" ({payload.node_class} by NVIDIA's reference node)" if payload.node_class else ""
+        band = _band(payload.cold_start)
         lines.append(
-            _line("cold start", f"{show(payload.cold_start)} from the source{limit}{cached}{binds}{reference}")
+            _line("cold start", f"{show(payload.cold_start)}{band} from the source{limit}{cached}{binds}{reference}")
         )
+        way = [f"{k.words} {show(k.time)}" for k in payload.links if k.kind != "cache"]
+        lines.append(_line("", f"{', '.join(way)}, each alone; process and engine start {show(payload.startup)} more"))
     return lines
 
 

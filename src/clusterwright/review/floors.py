@@ -245,7 +245,7 @@ def _planned_time(subject: Subject, requirement: Requirement) -> tuple[float, st
         if payload is None or isinstance(payload, Unplanned):
             return None
         figure = payload.cold_start if requirement.metric == "cold_start" else payload.time
-        return None if figure is None else (figure.value, f"the plan needs {figure}")
+        return None if figure is None else (figure.value * (figure.band or (1.0,))[0], f"the plan needs {figure}")
     return None
 
 

@@ -403,7 +403,34 @@ def test_source_network_and_cache_are_held_against_the_payload():
     assert inside["loader"] == pytest.approx(8 * 15 / 4.88)  # GB/s of the fastest published loader per GPU
     assert payload.binding.kind == "source"
     assert payload.cold_start.value == pytest.approx(payload.size.value * 2 / 20 + 60)
+    assert payload.cold_start.band is None
     assert payload.cold_start_cached.value < payload.cold_start.value
+
+
+def test_without_a_stated_loader_the_engines_own_is_assumed_and_the_band_reaches_to_the_fastest():
+    payload = planned("workloads.chat.payload.loader=").workload("chat").payload
+    assert payload.binding.kind == "loader"
+    assert payload.meets_rate  # a faster loader can be taken
+    loading = payload.size.value * 2 / (8 * 15 / 47.99)
+    assert payload.cold_start.value == pytest.approx(60 + loading)
+    assert payload.cold_start.origin is Origin.ASSUMED
+    fastest = 60 + payload.size.value * 2 / 20  # then the source binds
+    assert payload.cold_start.band == (pytest.approx(fastest / (60 + loading), abs=0.005), 1.0)
+
+
+def test_a_missed_cold_start_says_which_rate_would_do():
+    plan = planned("storage.stores.object.read=0.4 GB/s", "workloads.chat.target.cold_start=2 min")
+    payload = plan.workload("chat").payload
+    assert payload.meets_target is False
+    assert payload.rate_for_target.value == pytest.approx(payload.size.value * 2 / 60)
+    assert any("would have to give" in m.message for m in plan.misfits)
+    hopeless = planned("workloads.chat.target.cold_start=30 s")
+    assert any("start alone take longer" in m.message for m in hopeless.misfits)
+
+
+def test_a_service_without_place_is_not_loaded_by_one_gpu():
+    payload = planned("pools.gpu.spares=9").workload("chat").payload
+    assert {k.kind: k.rate.value for k in payload.links}["loader"] == pytest.approx(8 * 15 / 4.88)
 
 
 def test_an_oversubscribed_network_binds():
