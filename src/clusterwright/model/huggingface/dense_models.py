@@ -6,9 +6,6 @@ their own repositories.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from clusterwright.model.decoders import Attention, Mlp
 from clusterwright.model.huggingface.attentions import Extras, grouped
 from clusterwright.model.huggingface.configs import Config
@@ -190,13 +187,3 @@ def chatglm(config: Config) -> Blueprint:
     if hidden != heads * width:
         raise config.refuse("heads do not fill the hidden width", "kv_channels")
     return transformer(config, Style(extras, mlp_bias=both), (mixer,) * count, (mlp,) * count)
-
-
-def with_defaults(family: Callable[[Config], Blueprint], **defaults: Any) -> Callable[[Config], Blueprint]:
-    """A family whose configuration class has defaults that its configs leave out."""
-
-    def read(config: Config) -> Blueprint:
-        config.assume(**defaults)
-        return family(config)
-
-    return read

@@ -37,6 +37,12 @@ def deepseek(config: Config) -> Blueprint:
     return _model(config, (latent_of(config),) * layers_of(config))
 
 
+def glm_lite(config: Config) -> Blueprint:
+    """GLM-4.7-Flash: DeepSeek-V3's layers; its configuration class has the way of choosing experts as a default."""
+    config.assume(topk_method="noaux_tc")
+    return deepseek(config)
+
+
 def deepseek_sparse(config: Config, *, own_tables: bool = True) -> Blueprint:
     """DeepSeek-V3.2: latent attention over an index; some layers use an earlier layer's index."""
     config.ignore("indexer_rope_interleave", "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset")
