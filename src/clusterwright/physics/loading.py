@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -126,24 +126,42 @@ def load_weights(decoder: Decoder, layout: Layout, loading: Loading = Loading())
     of_kind = [layer_bytes(layer, layout, loading) for layer, _ in decoder.groups]
     of_drafts = [layer_bytes(_without_tables(x), layout, loading) for x in decoder.drafts] if loading.drafts else []
     bounds = stage_bounds(len(decoder.layers), layout.pp)
+    made: dict[tuple[tuple[int, ...], bool, bool], tuple[tuple[str, int], ...]] = {}
     found = []
     for index, (first, end) in enumerate(bounds):
-        last = index == len(bounds) - 1
-        sizes: dict[str, int] = {}
-        for kind, count in Counter(decoder.kinds[first:end]).items():
-            _add_all(sizes, of_kind[kind], count)
-        for drafted in of_drafts if last else ():
-            _add_all(sizes, drafted, 1)
-        for part in decoder.tables:
-            if _on_stage(part, decoder, index, last) or (of_drafts and last and part.role == "embedding"):
-                _add(sizes, _TERMS.get(part.role, "other"), _table_bytes(part, decoder, layout, loading))
-        if index == 0 and loading.towers:
-            for part in decoder.towers:
-                _add(sizes, "towers", part_bytes(part, layout))
-        if loading.rotary:
-            _add(sizes, "rotary table", rotary_bytes(decoder))
-        found.append(tuple(sizes.items()))
+        # Long pipelines have many stages alike.
+        alike = decoder.kinds[first:end], index == 0, index == len(bounds) - 1
+        if alike not in made:
+            made[alike] = _stage(decoder, layout, loading, of_kind, of_drafts, *alike)
+        found.append(made[alike])
     return LoadedWeights(tuple(found))
+
+
+def _stage(
+    decoder: Decoder,
+    layout: Layout,
+    loading: Loading,
+    of_kind: Sequence[Mapping[str, int]],
+    of_drafts: Sequence[Mapping[str, int]],
+    kinds: tuple[int, ...],
+    first: bool,
+    last: bool,
+) -> tuple[tuple[str, int], ...]:
+    """(term, B) of a stage whose layers are of these kinds."""
+    sizes: dict[str, int] = {}
+    for kind, count in Counter(kinds).items():
+        _add_all(sizes, of_kind[kind], count)
+    for drafted in of_drafts if last else ():
+        _add_all(sizes, drafted, 1)
+    for part in decoder.tables:
+        if _on_stage(part, decoder, first, last) or (of_drafts and last and part.role == "embedding"):
+            _add(sizes, _TERMS.get(part.role, "other"), _table_bytes(part, decoder, layout, loading))
+    if first and loading.towers:
+        for part in decoder.towers:
+            _add(sizes, "towers", part_bytes(part, layout))
+    if loading.rotary:
+        _add(sizes, "rotary table", rotary_bytes(decoder))
+    return tuple(sizes.items())
 
 
 def _without_tables(layer: Layer) -> Layer:
@@ -187,9 +205,9 @@ def absorbed_bytes(mixer: LatentAttention, layout: Layout) -> int:
     return heads * (mixer.nope_dim + mixer.value_dim) * mixer.kv_rank * 2
 
 
-def _on_stage(part: Part, decoder: Decoder, index: int, last: bool) -> bool:
+def _on_stage(part: Part, decoder: Decoder, first: bool, last: bool) -> bool:
     if part.role == "embedding":
-        return index == 0 or (decoder.tied and last)
+        return first or (decoder.tied and last)
     return last
 
 

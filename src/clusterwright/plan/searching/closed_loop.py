@@ -39,7 +39,7 @@ class Speeds:
 def ladder(most: int) -> Ints:
     """Whole numbers from 1 to `most`, four to an octave."""
     steps = np.round(2.0 ** (np.arange(4 * max(most, 1).bit_length() + 1) / 4)).astype(np.int64)
-    return np.unique(np.append(steps[steps <= most], max(most, 1)))
+    return np.array(sorted({*steps[steps <= most].tolist(), max(most, 1)}), dtype=np.int64)
 
 
 def speeds(held: Workers, columns: SideColumns, concurrency: Floats) -> Speeds:
