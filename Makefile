@@ -11,10 +11,12 @@ READY := $(VENV)/.ready
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
+# Sources are compiled once: where PYTHONDONTWRITEBYTECODE is set, each start would compile them anew.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, found " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[local,dev]'
+	$(BIN)/python -m compileall -q src
 	touch $(READY)
 
 prove: $(READY) ## prove examples/two-workers on the embedded engine: no root, no GPU

@@ -38,16 +38,33 @@ def test_every_command_loads_and_has_help(name: str) -> None:
     assert len(done.stdout.splitlines()) > 5
 
 
-def test_help_imports_no_command_and_nothing_heavy() -> None:
+def imported_by(*argv: str) -> set[str]:
+    """Modules that a command has imported when it has answered."""
     probe = (
-        "import sys; sys.argv = ['cw', '--help']\n"
+        "import contextlib, io, sys; sys.argv = ['cw', *sys.argv[1:]]\n"
         "from clusterwright.cli.main import app\n"
-        "try:\n    app()\nexcept SystemExit:\n    pass\n"
-        "print(sorted(m for m in sys.modules if m.split('.')[0] in {'pydantic', 'sqlalchemy', 'ruamel'}"
-        " or m.startswith('clusterwright.model')))"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n    app()\n"
+        "print(sorted(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert ast.literal_eval(done.stdout.splitlines()[-1]) == []
+    done = subprocess.run([sys.executable, "-c", probe, *argv], capture_output=True, text=True, check=True)
+    return set(ast.literal_eval(done.stdout))
+
+
+def test_help_imports_no_command_and_nothing_heavy() -> None:
+    found = imported_by("--help")
+    assert not {m for m in found if m.split(".")[0] in {"pydantic", "numpy", "sqlalchemy", "ruamel"}}
+    assert not {m for m in found if m.startswith(("clusterwright.model", "clusterwright.catalogue"))}
+
+
+def test_a_first_question_imports_only_what_it_asks_about() -> None:
+    """Half a second with its start-up: no validation library, no YAML, nothing of other engines, models, training."""
+    found = imported_by("fit", "llama-3.1-8b", "h100", "--profile", "")
+    assert {"numpy", "clusterwright.physics.engines.vllm"} <= found
+    heavy = {"pydantic", "pydantic_core", "ruamel", "sqlalchemy", "rich", "numpy.ma"}
+    others = {f"clusterwright.physics.engines.{name}" for name in ("sglang", "tensorrt_llm", "arrays")}
+    others |= {f"clusterwright.model.huggingface.{name}" for name in ("latents", "hybrids", "gemmas", "towers")}
+    others |= {f"clusterwright.{name}" for name in ("model.architecture", "model.support", "physics.training")}
+    assert not found & (heavy | others)
 
 
 def test_wrong_command_is_answered_with_the_nearest() -> None:
