@@ -1,8 +1,8 @@
 """Workloads: what must run, at which scale, with which targets."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, Strict
+from pydantic import Field, Strict, model_validator
 
 from clusterwright.model.section import Section
 from clusterwright.model.units import (
@@ -28,14 +28,38 @@ Sensitivity = Literal["low", "medium", "high"]
 class Parallel(Section):
     """Ways in which one replica or one job is split; the product of tp, pp, cp and dp is its GPUs."""
 
-    tp: int = Field(default=1, ge=1, le=4096, description="tensor parallel width")
+    tp: int = Field(default=1, ge=1, le=4096, description="tensor parallel width; of attention, where dp forms groups")
     pp: int = Field(default=1, ge=1, le=4096, description="pipeline stages")
-    dp: int = Field(default=1, ge=1, le=65536, description="data parallel width")
-    ep: int = Field(default=1, ge=1, le=65536, description="expert parallel width")
+    dp: int = Field(
+        default=1,
+        ge=1,
+        le=65536,
+        description="data parallel width; of a replica: attention groups with a cache each, experts over all of them "
+        "(vLLM --data-parallel-size, SGLang --dp-size with --enable-dp-attention, TensorRT-LLM enable_attention_dp)",
+    )
+    ep: int = Field(
+        default=1,
+        ge=1,
+        le=65536,
+        description="expert parallel width (vLLM --enable-expert-parallel: all tp × dp; SGLang --ep-size)",
+    )
     cp: int = Field(default=1, ge=1, le=4096, description="context parallel width")
+    dcp: int = Field(
+        default=1,
+        ge=1,
+        le=4096,
+        description="decode context parallel width: tensor ranks that share one cache by position, within tp (vLLM "
+        "--decode-context-parallel-size)",
+    )
     vp: int = Field(
         default=1, ge=1, le=4096, description="virtual stages per pipeline rank (interleaved schedule, training)"
     )
+
+    @model_validator(mode="after")
+    def _shares_whole(self) -> Self:
+        if self.tp % self.dcp:
+            raise ValueError(f"dcp {self.dcp} does not divide tp {self.tp}; ranks that share a cache are tensor ranks")
+        return self
 
     @property
     def gpus(self) -> int:

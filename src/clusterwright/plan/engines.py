@@ -69,5 +69,14 @@ def engine_layout(engine: str, layout: Layout) -> EngineLayout:
     TensorRT-LLM count all ranks as tensor ranks, which form `dp` groups for attention.
     """
     if engine == "vllm":
-        return EngineLayout(tp=layout.tp, pp=layout.pp, dp=layout.dp, ep=layout.ep, cp=layout.cp)
-    return EngineLayout(tp=layout.tp * layout.dp, pp=layout.pp, ep=layout.ep, cp=layout.cp, attention_dp=layout.dp)
+        return EngineLayout(tp=layout.tp, pp=layout.pp, dp=layout.dp, ep=layout.ep, cp=layout.cp, dcp=layout.dcp)
+    wide = layout.tp * layout.dp
+    return EngineLayout(tp=wide, pp=layout.pp, ep=layout.ep, cp=layout.cp, attention_dp=layout.dp, dcp=layout.dcp)
+
+
+def file_layout(layout: EngineLayout) -> Layout:
+    """The layout as the file groups ranks: what `engine_layout` turns back, for any engine."""
+    groups = layout.dp * layout.attention_dp
+    return Layout(
+        tp=layout.attention_tp, pp=layout.pp, dp=groups, cp=layout.cp, ep=layout.ep, vp=layout.vp, dcp=layout.dcp
+    )

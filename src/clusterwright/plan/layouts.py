@@ -9,6 +9,7 @@ from clusterwright.lib.figures import Figure
 from clusterwright.model.decoders import Attention, CompressedAttention, Decoder, Experts, LatentAttention
 from clusterwright.model.workloads import Parallel
 from clusterwright.plan.results import Layout, Level, MemoryPlan, PlacementChoice, Unplanned
+from clusterwright.plan.searching.shapes import shape_of
 from clusterwright.plan.sites import Site
 
 
@@ -34,7 +35,8 @@ class Candidate:
 
 def declared_layout(parallel: Parallel) -> Layout:
     """The layout that the file states."""
-    return Layout(parallel.tp, parallel.pp, parallel.dp, parallel.cp, parallel.ep, declared=True, vp=parallel.vp)
+    sizes = {name: getattr(parallel, name) for name in ("tp", "pp", "dp", "cp", "ep", "vp", "dcp")}
+    return Layout(**sizes, declared=True)
 
 
 def level_of(layout: Layout, site: Site) -> Level:
@@ -65,7 +67,7 @@ def why_impossible(layout: Layout, site: Site, model: Decoder) -> str:
         return f"{heads} attention heads do not divide among {layout.tp} tensor ranks"
     if layout.pp > len(model.layers):
         return f"{len(model.layers)} layers do not fill {layout.pp} pipeline stages"
-    against = _experts_against(layout, model)
+    against = _experts_against(layout, model) or _sharing_against(layout, model)
     if against:
         return against
     if layout.gpus > site.gpus:
@@ -79,6 +81,20 @@ def _heads(model: Decoder) -> list[int]:
     """Query heads of every kind of attention layer."""
     kinds = (Attention, LatentAttention, CompressedAttention)
     return [layer.mixer.heads for layer, _ in model.groups if isinstance(layer.mixer, kinds)]
+
+
+def _sharing_against(layout: Layout, model: Decoder) -> str:
+    """Why ranks cannot share a cache by position, or ""."""
+    if layout.dcp == 1:
+        return ""
+    shape = shape_of(model)
+    if shape.state_heads:
+        return f"{model.name} keeps recurrent states, which ranks do not share by position"
+    repeats = layout.tp if shape.latent else max(layout.tp // max(shape.kv_heads, default=1), 1)
+    if layout.dcp <= repeats:
+        return ""
+    heads = max(shape.kv_heads, default=1)
+    return f"{layout.dcp} ranks cannot share a cache: {heads} KV heads over {layout.tp} ranks lie on {repeats} each"
 
 
 def _experts_against(layout: Layout, model: Decoder) -> str:

@@ -59,6 +59,7 @@ class Layout:
     ep: int = 1
     declared: bool = False
     vp: int = 1
+    dcp: int = 1
 
     @property
     def gpus(self) -> int:
@@ -67,6 +68,7 @@ class Layout:
 
     def __str__(self) -> str:
         widths = {"TP": self.tp, "PP": self.pp, "DP": self.dp, "CP": self.cp, "EP": self.ep, "VP": self.vp}
+        widths["DCP"] = self.dcp
         return " ".join(f"{name}{width}" for name, width in widths.items() if width > 1) or "TP1"
 
 

@@ -1,6 +1,6 @@
 """One replica under arrivals, built from plain numbers that a plan keeps as figures.
 
-The formulas are `physics.serving`'s over one row; targets of the first and of later tokens hold at shares of their own.
+The formulas are the search's over one row: a plan and the search that chose its layout say the same.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from statistics import NormalDist
 from typing import Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -18,12 +17,12 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import NAMES, Constants
 from clusterwright.physics.serving.sides import Device, Side, side, stack
-from clusterwright.physics.serving.steps import CHUNK_TOKENS, prefill_terms, step_terms
+from clusterwright.physics.serving.steps import prefill_terms, step_terms
 from clusterwright.physics.serving.traffic import Traffic
 from clusterwright.plan.searching.columns import Bools, Floats
 from clusterwright.plan.searching.open_loop import Met, OpenLoop
 from clusterwright.plan.searching.questions import Lengths, Pool, ServingQuestion
-from clusterwright.plan.searching.workers import Workers
+from clusterwright.plan.searching.workers import Workers, chunk_tokens
 
 #: Sequences at which an idle replica is asked.
 IDLE: Final = 1e-6
@@ -59,13 +58,12 @@ def _quiet(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class Loop(OpenLoop):
-    """A replica under arrivals with a share of its own for later tokens.
+    """A replica under arrivals.
 
     Its rows are all alike: searches ask ROWS points at once.
     """
 
-    def __init__(self, held: Workers, step_share: float | None) -> None:
-        self._late = step_share
+    def __init__(self, held: Workers) -> None:
         self._decoding: dict[float, float] = {}
         self._terms: dict[float, dict[str, float]] = {}
         super().__init__(held)
@@ -73,13 +71,7 @@ class Loop(OpenLoop):
     @_quiet
     def at(self, running: Floats) -> Met:
         """What requests meet with so many sequences that decode."""
-        base = self._step(running)
-        rate = running / (self._output * base + running * self._felt)
-        left = 1 - rate * self._felt
-        late = base / left
-        if self._late is not None:
-            late = self._step(running + NormalDist().inv_cdf(self._late) * np.sqrt(running)) / left
-        return self.arriving(rate, base / left, late)
+        return super().at(running)
 
     @_quiet
     def first_in_time(self, met: Met) -> Bools:
@@ -138,7 +130,8 @@ class Loop(OpenLoop):
     def prefill(self, tokens: float) -> dict[str, float]:
         """Seconds of the prefill of one prompt by term."""
         columns, ones = self._held.columns, self._ones
-        found = prefill_terms(columns, self._constants, tokens * ones, 0 * ones, CHUNK_TOKENS * ones, columns.groups)
+        chunk = chunk_tokens(self._question) * ones
+        found = prefill_terms(columns, self._constants, tokens * ones, 0 * ones, chunk, columns.groups)
         return {name: float(np.broadcast_to(value, ones.shape)[0]) for name, value in found.items()}
 
 
@@ -160,7 +153,7 @@ class Case:
     """What of a replica is never estimated.
 
     Args:
-        running: sequences that the engine runs at a time over all groups.
+        groups: attention groups. chunk: most prompt tokens of one pass, None: the engine's.
     """
 
     decoder: Decoder
@@ -170,6 +163,7 @@ class Case:
     device: Device
     targets: Targets
     groups: int
+    chunk: int | None = None
 
 
 @dataclass(frozen=True)
@@ -217,6 +211,8 @@ def loop_of(case: Case, numbers: Numbers) -> Loop:
             ttft_s=numbers.first_s,
             tpot_s=numbers.step_s,
             quantile=case.targets.first_share,
+            step_quantile=case.targets.step_share,
+            max_num_batched_tokens=case.chunk,
         ),
         constants=Constants(**dict(zip(NAMES, numbers.constants, strict=True))),
         columns=stack([_scaled(worker, numbers.weights, numbers.cache)] * ROWS),
@@ -224,7 +220,7 @@ def loop_of(case: Case, numbers: Numbers) -> Loop:
         places=np.full(ROWS, numbers.places),
         running=np.full(ROWS, round(numbers.running)),
     )
-    return Loop(held, case.targets.step_share)
+    return Loop(held)
 
 
 def _scaled(worker: Side, weights: float, cache: float) -> Side:

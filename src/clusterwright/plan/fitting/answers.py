@@ -12,7 +12,6 @@ from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.model.decoders import Decoder
 from clusterwright.plan.fitting.effects import Asked, Effect, effects, questions
 from clusterwright.plan.fitting.house import Audience
-from clusterwright.plan.fitting.losers import losers
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import price_of
 from clusterwright.plan.fitting.ranked import Ranked
@@ -95,7 +94,7 @@ def told(
         ranked,
         effects(first, wants),
         questions(first, wants),
-        losers(first.search),
+        first.search.losers(),
         changes,
         () if wants.inverse else _close(ranked),
     )

@@ -24,7 +24,7 @@ from clusterwright.plan.searching.calibrated import calibrated
 from clusterwright.plan.searching.columns import gpus, layout_at
 from clusterwright.plan.searching.questions import Lengths, ServingQuestion
 from clusterwright.plan.searching.reasons import Reason
-from clusterwright.plan.searching.serving import ServingRow, ServingSearch, search_serving
+from clusterwright.plan.searching.serving import FITTING, ServingRow, ServingSearch, search_serving
 from clusterwright.plan.searching.serving_columns import judge
 from clusterwright.plan.searching.sizing import sized
 
@@ -33,8 +33,6 @@ from clusterwright.plan.searching.sizing import sized
 Verdict = Literal["holds", "late", "too big", "impossible", "unknown"]
 #: Context that is planned for where none is stated: at least so many tokens, and twice prompt and output.
 _CONTEXT: Final = 8192
-#: Reasons of layouts that fit the memory.
-_FITS: Final = (Reason.NONE, Reason.TTFT, Reason.TPOT, Reason.LOAD)
 
 
 @dataclass(frozen=True)
@@ -284,7 +282,7 @@ def answer(
     basis = speed_basis(found, wider, question.engine, machine.gpu.name, question.decoder.name, _spans(question, best))
     plain = ServingFit(machine, search, _verdict(search), basis, price, best, utilisation=wants.serving.utilisation)
     if best is None:
-        return replace(plain, nearest=_nearest(search))
+        return replace(plain, nearest=search.nearest)
     error = 1 + basis.tpot_error
     cases = [{}, all_parts(error), all_parts(1 / error)]
     now, slow, fast = carried(question, search.constants, best.layout, cases)
@@ -303,21 +301,9 @@ def _verdict(search: ServingSearch) -> Verdict:
     reasons = search.reasons()
     if Reason.NONE in reasons:
         return "holds"
-    if any(reason in reasons for reason in _FITS):
+    if any(reason in reasons for reason in FITTING):
         return "late"
     return "too big" if Reason.MEMORY in reasons else "impossible"
-
-
-def _nearest(search: ServingSearch) -> ServingRow | None:
-    """The layout that fits and comes closest to the targets: the one with the lowest latencies without other load."""
-    rows = np.flatnonzero(np.isin(search.judged.reason, [int(r) for r in _FITS]))
-    if not len(rows):
-        return None
-    wanted = search.question
-    first, each = search.judged.first_ttft_s[rows], search.judged.first_tpot_s[rows]
-    over = np.maximum(first / (wanted.ttft_s or np.inf), each / (wanted.tpot_s or np.inf))
-    over = np.maximum(over, 1e-9) * (1 + 1e-6 * gpus(search.judged.sizes)[rows])
-    return search.row(int(rows[int(np.nanargmin(over))]))
 
 
 def _spans(question: ServingQuestion, row: ServingRow | None) -> dict[str, float]:

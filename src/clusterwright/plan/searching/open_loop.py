@@ -27,7 +27,7 @@ from clusterwright.physics.serving.steps import (
 from clusterwright.plan.searching.columns import Bools, Floats, Ints
 from clusterwright.plan.searching.halving import at_once, halved
 from clusterwright.plan.searching.reasons import Reason
-from clusterwright.plan.searching.sizing import replicas_for, replicas_in_pool, sized
+from clusterwright.plan.searching.sizing import left_of, replicas_for, replicas_in_pool, sized, with_losses
 from clusterwright.plan.searching.workers import Workers, chunk_tokens, output_tokens, prompt_lengths, spread
 
 #: Sequences at which an idle replica is asked.
@@ -81,11 +81,11 @@ class OpenLoop:
 
     def at(self, running: Floats) -> Met:
         """What requests meet with (n,) sequences that decode."""
-        quantile = self._question.quantile
-        if quantile is None:
+        share = self._question.late
+        if share is None:
             base = late = self._step(running)
         else:
-            later = running + NormalDist().inv_cdf(quantile) * np.sqrt(running)
+            later = running + NormalDist().inv_cdf(share) * np.sqrt(running)
             base, late = np.split(self._twice._step(np.concatenate([running, later])), 2)
         rate = running / (self._output * base + running * self._felt)
         left = 1 - rate * self._felt
@@ -202,7 +202,7 @@ class DecodeLoop(OpenLoop):
 def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
     """Rate, latencies, replicas, GPUs of every worker, and the reason of those that miss a target.
 
-    Latencies are those at the load, shared evenly among the replicas that are needed.
+    Latencies are those at the load, shared evenly among the replicas that are needed, or among all that there are.
     """
     question, loop = held.question, OpenLoop(held)
     idle = loop.at(np.full(len(held.wide), _IDLE))
@@ -212,9 +212,10 @@ def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
     needed, rate = np.ones(len(held.wide)), carried
     if question.rate is not None:
         needed = np.where(possible, replicas_for(question.rate, carried), 1.0)
-        if question.goal == "latency" and question.pool.nodes is not None:
+        if question.goal == "latency" and question.pool.nodes is not None and not question.spread:
             needed = np.maximum(needed, replicas_in_pool(question, held.wide))
-        rate = np.minimum(question.rate / needed, carried)
+        there = with_losses(question, needed, held.wide)[0] if question.spread else needed
+        rate = np.minimum(question.rate / there, carried)
     met = loop.at(np.maximum(loop.running_at(rate), _IDLE))
     served = rate * needed if question.rate is None else np.full(len(needed), question.rate)
     found = {
@@ -226,4 +227,5 @@ def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
         "first_tpot_s": idle.tpot_s,
     } | sized(question, needed, served, held.wide)
     missed = np.where(loop.first_in_time(idle), int(Reason.TPOT), int(Reason.TTFT))
-    return found, np.where(possible, int(Reason.NONE), missed)
+    few = possible & (needed > left_of(question, needed, held.wide))
+    return found, np.where(few, int(Reason.LOAD), np.where(possible, int(Reason.NONE), missed))

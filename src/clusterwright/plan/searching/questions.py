@@ -97,7 +97,8 @@ class ServingQuestion:
         ttft_s, tpot_s: targets, None without; `quantile` of requests that must meet the first (0.95), None: the mean.
         step_quantile: of requests that must meet `tpot_s`, where that is another share than the first token's.
         survive_nodes: that may be lost with the load still carried. apart: never two replicas on one node.
-        replicas: that there are, None: as many as the load takes. spread: over all nodes of the pool, not the fewest.
+        replicas: that there are, None: as many as the load takes. spread: all that the load takes share it, also those
+            that may be lost, over all nodes of the pool; else it is the replicas without those, on the fewest nodes.
         max_model_len: longest sequence that must fit, None: the longest that prompt and output percentiles ask for.
         memory_share: as the engine calls it, None: its default.
         max_num_seqs, max_num_batched_tokens: of one step, None: the engine's; fewer leave more memory to the cache.
@@ -127,6 +128,11 @@ class ServingQuestion:
     max_num_batched_tokens: int | None = None
     replica_gpus_at_most: int | None = None
     goal: Goal = "cost"
+
+    @property
+    def late(self) -> float | None:
+        """Share of requests that must meet `tpot_s`, None for the mean."""
+        return self.quantile if self.step_quantile == "as first" else self.step_quantile
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ class WhyNot:
     row: ServingRow | None
 
 
+#: Reasons of layouts that fit the GPU's memory.
+FITTING: Final = (Reason.NONE, Reason.TTFT, Reason.TPOT, Reason.LOAD)
 #: Columns that fronts may be drawn over → whether more is better.
 AXES: Final[dict[str, bool]] = {
     "gpu_h_per_mtok": False, "tpot_s": False, "ttft_s": False, "gpus": False, "charged_gpus": False,
@@ -126,12 +128,24 @@ class ServingSearch:
 
     def why_not(self, layout: Layout, name: str = "") -> WhyNot:
         """Why a layout is not the best; any layout may be asked for, not only those that were tried."""
-        judged = judge(self.question, self.constants, (layout,))
+        at = self.judged.position(layout)
+        judged = judge(self.question, self.constants, (layout,)) if at is None else self.judged.only(at)
         reason = Reason(int(judged.reason[0]))
         row = _row(self.question, judged, 0) if reason == Reason.NONE else None
         best = self.best
         text = explain(self.question, layout, judged, row, best)
         return WhyNot(name or str(layout), layout, reason, text, row)
+
+    @cached_property
+    def nearest(self) -> ServingRow | None:
+        """The layout that fits and comes closest to the targets: with the lowest latencies without other load."""
+        rows = np.flatnonzero(np.isin(self.judged.reason, [int(reason) for reason in FITTING]))
+        if not len(rows):
+            return None
+        first, each = self.judged.first_ttft_s[rows], self.judged.first_tpot_s[rows]
+        over = np.maximum(first / (self.question.ttft_s or np.inf), each / (self.question.tpot_s or np.inf))
+        over = np.maximum(over, 1e-9) * (1 + 1e-6 * gpus(self.judged.sizes)[rows])
+        return self.row(int(rows[int(np.nanargmin(over))]))
 
     def losers(self) -> tuple[WhyNot, ...]:
         """Popular layouts that are not the best, with the reason in numbers."""

@@ -13,7 +13,7 @@ from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
 from clusterwright.physics.serving.traffic import Traffic
 from clusterwright.plan.searching import memories
-from clusterwright.plan.searching.columns import Bools, Floats, Ints, layout_at, of_layouts
+from clusterwright.plan.searching.columns import SIZES, Bools, Floats, Ints, layout_at, of_layouts
 from clusterwright.plan.searching.questions import ServingQuestion
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.serving_layouts import serving_layouts, structural
@@ -51,6 +51,24 @@ class Judged:
     def possible(self) -> Bools:
         """Rows that nothing speaks against."""
         return np.asarray(self.reason == Reason.NONE)
+
+    def position(self, layout: Layout) -> int | None:
+        """Row of a layout, None where it was not tried."""
+        same = np.ones(len(self.reason), dtype=np.bool_)
+        for name in SIZES:
+            same &= self.sizes[name] == getattr(layout, name)
+        found = np.flatnonzero(same)
+        return int(found[0]) if len(found) else None
+
+    def only(self, position: int) -> Judged:
+        """One row as columns of one."""
+        at = slice(position, position + 1)
+        return Judged(
+            {name: values[at] for name, values in self.sizes.items()},
+            self.reason[at],
+            {0: self.memories[position]} if position in self.memories else {},
+            {name: values[at] for name, values in self.figures.items()},
+        )
 
 
 #: Columns of `Judged.figures`.

@@ -4,14 +4,15 @@ Placement: tensor ranks stay in the domain without NICs, since they exchange in 
 ranks may leave it. Copies of dense layers inside a replica earn their place only where experts spread over them.
 
 Sources: vLLM documentation "Parallelism and scaling", "Expert parallel deployment" (experts over all tp·dp ranks),
-"Context parallel deployment" (decode: over ranks that repeat KV heads); SGLang server arguments (dp-size and ep-size
+"Context parallel deployment" (decode: over ranks that repeat KV heads; latent attention from 0.10.2 on, pull request
+23734, others from 0.11.1 on, 25438); SGLang server arguments (dp-size and ep-size
 divide tp-size); TensorRT-LLM `Mapping` (moe_tp·moe_ep = tp; attention DP over all ranks).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from clusterwright.plan.searching.shapes import Shape
 WIDEST: Final = 1024
 #: Longest pipeline that is tried; longer ones are judged when asked for.
 _LONGEST: Final = 32
+#: vLLM release from which ranks may share a cache by position: of latent attention, of other attention.
+_SHARED_SINCE: Final = {True: (0, 10), False: (0, 11)}
 _NAMES: Final = ("tp", "pp", "dp", "ep", "attention_dp", "dcp")
 
 
@@ -45,7 +48,7 @@ def _groups(question: ServingQuestion, shape: Shape, tp: int, most: int) -> list
     """(dp, ep, attention_dp, dcp) beside tensor ranks: caches shared by as many ranks as repeat them, experts over all
     ranks, over none, or over the domains.
     """
-    repeats = tp if shape.latent else tp // max(shape.kv_heads, default=tp)
+    repeats = _repeats(question, shape, tp)
     found = [(1, 1, 1, dcp) for dcp in ({1, repeats} if question.engine == "vllm" and repeats else {1})]
     if not shape.experts and not shape.latent:
         return found
@@ -55,6 +58,13 @@ def _groups(question: ServingQuestion, shape: Shape, tp: int, most: int) -> list
     spread = sorted({1, tp, max(tp // inner_domain(question.pool), 1)})
     groups = (a for a in widths(tp) if tp % a == 0)
     return found + [(1, ep, group, 1) for group in groups for ep in spread if (group, ep) != (1, 1)]
+
+
+def _repeats(question: ServingQuestion, shape: Shape, tp: Ints | int) -> Any:
+    """Tensor ranks that hold the same KV head, which may share its cache by position where vLLM does so."""
+    if question.version is not None and question.version < _SHARED_SINCE[shape.latent]:
+        return tp * 0 + 1
+    return tp if shape.latent else tp // max(shape.kv_heads, default=1)
 
 
 def structural(question: ServingQuestion, shape: Shape, columns: Mapping[str, Ints]) -> Ints:
@@ -71,7 +81,7 @@ def _rules(question: ServingQuestion, shape: Shape, c: Mapping[str, Ints]) -> li
     inside = everyone // np.minimum(c["ep"], everyone)
     domain, node = inner_domain(pool), pool.gpus_per_node
     return [
-        (Reason.ENGINE, _engine(question.engine, shape, c)),
+        (Reason.ENGINE, _engine(question, shape, c)),
         (Reason.COPIES, _copies(shape, c)),
         (Reason.POOL, total > (pool.gpus or total.max(initial=1))),
         (Reason.NODES, (total > node) & (total % node != 0)),
@@ -100,11 +110,11 @@ def kv_uneven(shape: Shape, ranks: Ints) -> Bools:
     return uneven
 
 
-def _engine(engine: str, shape: Shape, c: Mapping[str, Ints]) -> Bools:
-    other = (c["cp"] > 1) | (c["vp"] > 1) | (c["etp"] > 1)
+def _engine(question: ServingQuestion, shape: Shape, c: Mapping[str, Ints]) -> Bools:
+    other, engine = (c["cp"] > 1) | (c["vp"] > 1) | (c["etp"] > 1), question.engine
     if engine == "vllm":
         everyone = c["tp"] * c["dp"]
-        repeats = c["tp"] if shape.latent else c["tp"] // max(shape.kv_heads, default=1)
+        repeats = _repeats(question, shape, c["tp"])
         unshared = (c["dcp"] > repeats) | (shape.state_heads > 0) | (c["tp"] % c["dcp"] != 0)
         wrong = (c["attention_dp"] > 1) | ((c["ep"] > 1) & (c["ep"] != everyone)) | ((c["dcp"] > 1) & unshared)
         return np.asarray(other | wrong)

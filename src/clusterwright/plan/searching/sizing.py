@@ -52,24 +52,30 @@ def needed_of(question: ServingQuestion, replicas: Floats, wide: Ints) -> Floats
     found = np.zeros(len(replicas))
     for spare in reversed(range(most + 1)):
         needed = np.maximum(replicas - spare, 0.0)
-        enough = (needed > 0) & (_with_losses(question, needed, wide)[0] <= replicas)
+        enough = (needed > 0) & (with_losses(question, needed, wide)[0] <= replicas)
         found = np.where(enough, needed, found)
     return found
 
 
-def _with_losses(question: ServingQuestion, needed: Floats, wide: Ints) -> tuple[Floats, Floats]:
+def with_losses(question: ServingQuestion, needed: Floats, wide: Ints) -> tuple[Floats, Floats]:
     """(replicas with those that may be lost, nodes that they lie on)."""
     node, lost = question.pool.gpus_per_node, question.survive_nodes
     across = np.maximum(-(-wide // node), 1)
-    nodes = np.ceil(needed / per_node(question, wide)) + lost
-    if question.spread and question.pool.nodes is not None:
-        nodes = np.maximum(nodes, question.pool.nodes)
+    held, declared = per_node(question, wide), question.replicas
+    there = (question.pool.nodes or 0) if question.spread else 0
+    nodes = np.maximum(np.ceil(needed / held) + lost, there)
     inside = wide <= node
     replicas = np.where(inside, replicas_with_losses(needed, nodes, lost), needed + lost)
-    if question.replicas is not None:
-        replicas = np.full_like(replicas, question.replicas)
-        nodes = np.maximum(np.ceil(replicas / per_node(question, wide)), nodes if question.spread else 0)
+    if declared is not None:
+        replicas, nodes = np.full_like(replicas, declared), np.maximum(np.ceil(declared / held), there)
     return replicas, np.where(inside, np.minimum(nodes, replicas), replicas * across)
+
+
+def left_of(question: ServingQuestion, needed: Floats, wide: Ints) -> Floats:
+    """Replicas that run on, of all that there are, when the nodes that may be lost are."""
+    replicas, nodes = with_losses(question, needed, wide)
+    fullest = np.where(wide <= question.pool.gpus_per_node, np.ceil(replicas / nodes), 1.0)
+    return np.asarray(replicas - question.survive_nodes * fullest)
 
 
 def sized(question: ServingQuestion, needed: Floats, requests_s: Floats, wide: Ints) -> dict[str, Floats]:
@@ -82,7 +88,7 @@ def sized(question: ServingQuestion, needed: Floats, requests_s: Floats, wide: I
         `charged_gpus` are those of whole nodes: what replicas leave over of their nodes belongs to them, shared evenly.
     """
     node = question.pool.gpus_per_node
-    replicas, nodes = _with_losses(question, needed, wide)
+    replicas, nodes = with_losses(question, needed, wide)
     inside, across = wide <= node, np.maximum(-(-wide // node), 1)
     charged = replicas * np.where(inside, node / np.maximum(node // wide, 1), across * node)
     tokens_s = requests_s * max(question.lengths.mean_out, 1.0)

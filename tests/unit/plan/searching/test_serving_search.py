@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from builders.decoders import FP8_BLOCKS, LLAMA, QWEN3_MOE, decoder
+from builders.decoders import DEEPSEEK_V3, FP8_BLOCKS, LLAMA, QWEN3_MOE, decoder
 from builders.searches import LLAMA_70B, pool, serving
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.physics.layouts import Layout
@@ -295,3 +295,37 @@ def test_a_split_service_meets_what_the_scalar_form_says_with_the_cheapest_sides
 def test_no_split_without_a_network_or_arrivals() -> None:
     assert search_serving(serving(rate=None, concurrency=8.0)).split is None
     assert search_serving(serving(where=pool(nic_gbytes_s=None))).split is None
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "shared"),
+    [
+        (LLAMA_70B, (0, 10), False), (LLAMA_70B, (0, 11), True), (LLAMA_70B, None, True),
+        (DEEPSEEK_V3, (0, 9), False), (DEEPSEEK_V3, (0, 10), True),
+    ],
+)  # fmt: skip
+def test_ranks_share_a_cache_by_position_where_the_release_does_so(model, version, shared) -> None:
+    question = serving(decoder(model, "a model"), pool(gpus_per_node=16, domain_gpus=16), version=version)
+    verdict = search_serving(question).why_not(Layout(tp=16, dcp=2))
+    assert (verdict.reason != Reason.ENGINE) == shared
+
+
+def test_a_share_of_its_own_for_later_tokens_moves_only_their_time() -> None:
+    both, mean = (search_serving(serving(rate=5.0, step_quantile=share)) for share in ("as first", None))
+    layout = Layout(tp=8)
+    one, other = both.why_not(layout).row, mean.why_not(layout).row
+    assert one is not None
+    assert other is not None
+    assert one.tpot_s > other.tpot_s
+    assert one.ttft_s == pytest.approx(other.ttft_s)
+
+
+def test_declared_replicas_that_do_not_carry_the_load_are_too_few() -> None:
+    question = serving(decoder(LLAMA_70B, "llama-70b"), rate=50.0)
+    found = search_serving(question).why_not(Layout(tp=4)).row
+    assert found is not None
+    enough, few = (
+        search_serving(replace(question, replicas=found.needed - fewer)).why_not(Layout(tp=4)) for fewer in (0, 1)
+    )
+    assert enough.reason == Reason.NONE
+    assert few.reason == Reason.LOAD
