@@ -130,12 +130,14 @@ class StateMixer:
         heads: that tensor ranks divide.
         state_elements: of the recurrent state of one sequence and layer (heads × key × value widths).
         conv_elements: of the convolution's state of one sequence and layer.
+        asked: number format that the config asks the recurrent state to be kept in, "" where it says nothing.
     """
 
     kind: str
     heads: int
     state_elements: int
     conv_elements: int
+    asked: str = ""
 
 
 Mixer = Attention | LatentAttention | CompressedAttention | StateMixer
@@ -197,6 +199,8 @@ class Decoder:
         drafts: multi-token-prediction layers; they run only when speculation is on.
         towers: vision and audio towers with their projectors, counted but not planned layer by layer.
         max_context: tokens that the config allows.
+        kv_format: of the KV cache that the checkpoint has scales for, "" where it declares none; kv_declared_by: the
+            quantiser that wrote so (modelopt, compressed-tensors).
         notes: what a reader should know (scaled rope, parts whose count is not in the config).
     """
 
@@ -210,6 +214,8 @@ class Decoder:
     tied: bool
     drafts: tuple[Layer, ...] = ()
     towers: tuple[Part, ...] = ()
+    kv_format: str = ""
+    kv_declared_by: str = ""
     notes: tuple[str, ...] = ()
 
     @cached_property

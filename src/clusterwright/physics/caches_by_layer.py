@@ -69,16 +69,23 @@ class Kept:
 class StateFormats:
     """Number formats of recurrent and convolution states.
 
-    fp32 recurrent states are what the configs of Qwen3.5 and Nemotron-3 ask for and SGLang's default; vLLM keeps those
-    of models that say nothing in the model's own 16 bit.
+    fp32 recurrent states are what the configs of Qwen3.5 and Nemotron-3 ask for and SGLang's default; vLLM and
+    TensorRT-LLM keep those of models that say nothing in the model's own 16 bit.
 
     Args:
+        recurrent: of recurrent states whatever the config asks for, "" for what it asks for.
+        unasked: of those whose config says nothing.
         drafted: tokens drafted per step; the convolution's state holds so many positions more than its own three.
     """
 
-    recurrent: str = "fp32"
+    recurrent: str = ""
+    unasked: str = "fp32"
     convolution: str = "bf16"
     drafted: int = 0
+
+    def of(self, mixer: StateMixer) -> str:
+        """Format of a mixer's recurrent state."""
+        return self.recurrent or mixer.asked or self.unasked
 
 
 @lru_cache(maxsize=4096)
@@ -149,7 +156,7 @@ def _compressed(mixer: CompressedAttention, kv_format: str) -> tuple[Kept, ...]:
 
 def _state(mixer: StateMixer, tp: int, states: StateFormats) -> Kept:
     ranks = min(tp, mixer.heads)
-    recurrent = math.ceil(mixer.state_elements / ranks) * KV_BITS[states.recurrent] / 8
+    recurrent = math.ceil(mixer.state_elements / ranks) * KV_BITS[states.of(mixer)] / 8
     positions = (_TAPS + states.drafted) / _TAPS
     convolution = math.ceil(mixer.conv_elements / ranks) * positions * KV_BITS[states.convolution] / 8
     return Kept("state", int(recurrent + convolution), role="state")

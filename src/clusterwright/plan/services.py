@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +11,6 @@ from clusterwright.catalogue.calibrations import closest, outside
 from clusterwright.lib.figures import Figure
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.calibrations import Calibration
-from clusterwright.model.decoders import Decoder
 from clusterwright.model.hardware import Gpu
 from clusterwright.model.workloads import Serve, Target, Workload
 from clusterwright.physics.engines.settings import cache_format
@@ -25,8 +25,6 @@ from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel, served_in
 from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
 from clusterwright.plan.searching.machines import device
-from clusterwright.plan.searching.memories import keeps_every_token
-from clusterwright.plan.searching.sizing import replicas_with_losses
 from clusterwright.plan.serving_loops import IDLE, Case, Loop, Numbers, Targets, loop_of
 from clusterwright.plan.serving_memory import lengths
 from clusterwright.plan.sites import Site
@@ -138,7 +136,7 @@ def read_load(
         return Unplanned(subject, "the replica does not fit its GPUs")
     path, engine = f"workloads.{name}.serve", read_engine(serve.engine)
     served = served_in(sheet, f"{path}.precision", model, serve.precision)
-    form = cache_format(served.decoder, serve.kv_precision or "auto", "fp8_ds_mla" if engine.name == "vllm" else "bf16")
+    form = cache_format(served.decoder, serve.kv_precision or "auto", engine.name, engine.planned)
     cache = "fp8" if form.startswith("fp8") else form
     moved = traffic(served.decoder, cache=cache if cache in BYTES else "bf16")
     network = _network(sheet, site, layout)
@@ -158,8 +156,7 @@ def read_load(
         step[1].value if step else None,
         quantile_of(step[0]) if step else None,
     )
-    groups, chunk = inner.dp * inner.attention_dp, serve.max_num_batched_tokens
-    case = Case(served.decoder, moved, inner, pool, machine, targets, groups, chunk)
+    case = Case(served.decoder, moved, inner, pool, machine, targets, inner.dp * inner.attention_dp)
     known = _calibration(sheet, engine, gpu)
     constants = bounded(Constants(**known.constants)) if known else Constants()
     used = _used(model, inner.gpus)
@@ -172,7 +169,7 @@ def read_load(
     fixed = {
         "prompt": mean_in,
         "output": mean_out,
-        "places": _places(sheet, prefix, served.decoder, memory, mean_in, mean_out),
+        "places": memory.max_concurrency,
         "running": memory.sequences,
         **({"late": late} if late else {}),
         **(
@@ -213,24 +210,6 @@ def read_load(
     bands, said = _error(known)
     _extrapolates(sheet, name, known, serve, inner.gpus)
     return Load(build, inputs, rate, mean_in, mean_out, first, step, bands, said)
-
-
-def _places(
-    sheet: Sheet, prefix: str, decoder: Decoder, memory: MemoryPlan, mean_in: Figure, mean_out: Figure
-) -> Figure:
-    """Sequences of mean length that the caches hold: by tokens, where every layer keeps all of them."""
-    assert memory.max_concurrency is not None
-    if memory.kv_tokens is None or not keeps_every_token(decoder):
-        return memory.max_concurrency
-    return sheet.derive(
-        f"{prefix}.places",
-        "sequences",
-        "tokens that the caches hold ÷ mean input + mean output",
-        lambda t, i, o: t / (i + o),
-        memory.kv_tokens,
-        mean_in,
-        mean_out,
-    )
 
 
 def _network(sheet: Sheet, site: Site, layout: Layout) -> Figure | Unplanned | None:
@@ -471,8 +450,9 @@ def replicas_for_failures(needed: int, nodes: int, per_node: int, nodes_per_repl
     Returns:
         None when the nodes do not hold that many.
     """
-    if lost >= nodes:
-        return None
     most = per_node * nodes if per_node else nodes // nodes_per_replica
-    count = float(replicas_with_losses(needed, nodes, lost)) if per_node else needed + lost
-    return int(count) if count <= most else None
+    for count in range(needed, most + 1):
+        hit = lost * math.ceil(count / nodes) if per_node else lost
+        if count - hit >= needed:
+            return count
+    return None

@@ -178,14 +178,15 @@ def _per_token(
     each: float,
 ) -> Figure:
     """KiB of KV cache that one more token of a long sequence takes on one GPU."""
-    form = cache_format(case.decoder, case.settings.kv_format, "fp8_ds_mla" if engine.name == "vllm" else "bf16")
+    form = cache_format(case.decoder, case.settings.kv_format, engine.name, case.settings.version)
     size = KV_BITS[form] / 8
     if serve.kv_precision is None:
         element = sheet.assumed(
             "kv_bytes" if size == 2 else f"kv_bytes.{form}",
             size,
             "B",
-            f"kv_precision is not stated; engines keep the cache of this model in {_words(form)}",
+            f"kv_precision is not stated; {engine.name} {'.'.join(map(str, case.settings.version))} keeps the cache of "
+            f"this model in {_words(form)}",
         )
     else:
         element = sheet.declared(f"{path}.kv_precision", size, "B")

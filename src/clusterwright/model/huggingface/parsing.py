@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from clusterwright.model.decoders import Decoder, Layer, Part
+from clusterwright.model.decoders import Decoder, Layer, Part, StateMixer
 from clusterwright.model.huggingface.configs import Config, UnknownArchitecture
 from clusterwright.model.huggingface.families import FAMILIES, SAME_ARCHITECTURE
 from clusterwright.model.huggingface.formats import Scheme
-from clusterwright.model.huggingface.quantisation import Storage, parse_quantisation
+from clusterwright.model.huggingface.quantisation import Storage, declared_cache, parse_quantisation
+from clusterwright.model.huggingface.states import asked_format
 from clusterwright.model.huggingface.weights import DTYPES, Block, Blueprint, Weight, gathered
 
 #: Keys under which a config nests its text model.
@@ -42,9 +43,14 @@ def parse_config(
     # A checkpoint requantised in part keeps its first method beside that of its experts, in config.json alone.
     how = own if own.get("moe_quant_algo") else quantization or own
     storage = parse_quantisation(how, _base(config, facts), reading.name, blueprint.scale_bytes)
+    asked = asked_format(facts, config)
     if storage.default is not None and storage.default.format == "fp8":
         storage = replace(storage, experts_otherwise=blueprint.experts)
-    return _decoder(blueprint, storage, name or architecture, architecture, reading)
+    if asked:
+        blueprint = _asking(blueprint, asked)
+    decoder = _decoder(blueprint, storage, name or architecture, architecture)
+    kv_format, kv_by = next((found for found in map(declared_cache, (quantization, own)) if found[0]), ("", ""))
+    return replace(decoder, kv_format=kv_format, kv_declared_by=kv_by) if kv_format else decoder
 
 
 def known_architectures() -> tuple[str, ...]:
@@ -100,7 +106,26 @@ class _Storing:
         return self.storage.scheme_of(path)
 
 
-def _decoder(blueprint: Blueprint, storage: Storage, name: str, architecture: str, reading: Config) -> Decoder:
+def _asking(blueprint: Blueprint, asked: str) -> Blueprint:
+    """The model with the format that its config asks recurrent states to be kept in."""
+    made = dict[int, Block]()  # by identity: comparing all the weights of a block takes long
+
+    def asking(block: Block) -> Block:
+        if isinstance(block.mixer, StateMixer) and not block.mixer.asked:
+            return replace(block, mixer=replace(block.mixer, asked=asked))
+        return block
+
+    for block in (*blueprint.blocks, *blueprint.drafts):
+        if id(block) not in made:
+            made[id(block)] = asking(block)
+    return replace(
+        blueprint,
+        blocks=tuple(made[id(block)] for block in blueprint.blocks),
+        drafts=tuple(made[id(block)] for block in blueprint.drafts),
+    )
+
+
+def _decoder(blueprint: Blueprint, storage: Storage, name: str, architecture: str) -> Decoder:
     storing = _Storing(storage)
     count = len(blueprint.blocks)
     drafts = tuple(

@@ -132,6 +132,28 @@ def parse_quantisation(facts: Mapping[str, Any] | None, base: str, name: str, sc
     return _METHODS[method](facts, base, name, scale_bytes)
 
 
+def declared_cache(facts: Mapping[str, Any] | None) -> tuple[str, str]:
+    """(format of the KV cache that a checkpoint brings scales for, the quantiser that wrote so); ("", "") without.
+
+    Only fp8 is read: what else may stand there (INT8, NVFP4) no engine takes up by itself.
+
+    Sources: modelopt's hf_quant_config.json writes `kv_cache_quant_algo: FP8`, its part of config.json
+    `kv_cache_scheme` with 8 float bits, as compressed-tensors does.
+    """
+    if not facts:
+        return "", ""
+    inner = facts.get("quantization")
+    facts = {**facts, **inner} if isinstance(inner, Mapping) else facts
+    written = facts.get("kv_cache_quant_algo") or facts.get("kv_cache_scheme")
+    if isinstance(written, Mapping):
+        is_fp8 = (written.get("num_bits"), written.get("type")) == (8, "float")
+    else:
+        is_fp8 = str(written or "").upper() == "FP8"
+    if not is_fp8:
+        return "", ""
+    return "fp8", "compressed-tensors" if facts.get("quant_method") == "compressed-tensors" else "modelopt"
+
+
 def _excluded(facts: Mapping[str, Any]) -> Names:
     keys = ("modules_to_not_convert", "exclude_modules", "ignore", "ignored_layers")
     return Names(str(entry) for key in keys for entry in facts.get(key) or ())

@@ -7,11 +7,13 @@ huggingface/transformers. A causal convolution of kernel k keeps k − 1 inputs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from clusterwright.model.decoders import StateMixer
 from clusterwright.model.huggingface.configs import Config
-from clusterwright.model.huggingface.weights import Weight, Weights, matrix, norm, vector
+from clusterwright.model.huggingface.weights import DTYPES, Weight, Weights, matrix, norm, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ def kimi_delta(
 ) -> tuple[StateMixer, Weights]:
     """Kimi delta attention: decay and output gate by low rank, the latter of full rank in K3."""
     inner = heads * width
-    mixer = StateMixer("kimi-delta", heads, inner * width, 3 * inner * (kernel - 1))
+    # Both vLLM (`kda_state_dtype`) and SGLang keep this state in fp32, whatever the rest is in.
+    mixer = StateMixer("kimi-delta", heads, inner * width, 3 * inner * (kernel - 1), "fp32")
     weights: Weights = ()
     for name in ("q_proj", "k_proj", "v_proj"):
         weights += matrix(f"{path}{name}", inner, hidden, "state")
@@ -110,6 +113,20 @@ def kimi_delta(
         vector(f"{path}dt_bias", inner, "state", "tp", fixed="fp32"),
     )
     return mixer, weights + norm(f"{path}o_norm", width) + matrix(f"{path}o_proj", hidden, inner, "state")
+
+
+def asked_format(*facts: Mapping[str, Any]) -> str:
+    """Number format that a config asks recurrent states to be kept in, "" where it says nothing that is known.
+
+    Sources: `mamba_ssm_dtype` (Qwen3.5; vLLM `Qwen3_5ForConditionalGenerationConfig`, SGLang `mamba2_state_dtype`) and
+    `mamba_ssm_cache_dtype` (Nemotron-H; vLLM `NemotronHForCausalLMConfig`, TensorRT-LLM `resolve_ssm_cache_dtype`).
+    """
+    for source in facts:
+        for key in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"):
+            form = DTYPES.get(str(source.get(key) or "").removeprefix("torch."))
+            if form:
+                return form
+    return ""
 
 
 def _convolution(path: str, channels: int, kernel: int, *, bias: bool) -> Weights:

@@ -5,11 +5,19 @@ Sources: vLLM `engine/arg_utils`, SGLang `server_args`, TensorRT-LLM `trtllm-ser
 
 from __future__ import annotations
 
+from typing import Final
+
 from clusterwright.physics.caches_by_layer import KV_BITS
 from clusterwright.physics.engines.advice import Case
+from clusterwright.physics.engines.settings import asked_state
+from clusterwright.physics.engines.vllm_versions import STATE_FORMATS_READ_SINCE, STATE_FORMATS_SINCE
 
 #: Our format → what the engines call it.
 _KV_NAMES = {"fp8": "fp8", "fp8_ds_mla": "fp8", "bf16": "bfloat16", "fp16": "auto", "nvfp4": "nvfp4"}
+
+_STATE_NAMES: Final = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+#: First TensorRT-LLM that reads the format of recurrent states from the config (pull request 11582, February 2026).
+_TRTLLM_READS_STATES: Final = (1, 3)
 
 
 def _argument(name: str, value: float | int | str) -> tuple[str, str]:
@@ -41,6 +49,9 @@ def vllm_flags(case: Case, length: int, share: float, sequences: int, tokens: in
     found += _argument("--max-num-batched-tokens", tokens)
     if settings.kv_format != "auto":
         found += _argument("--kv-cache-dtype", _vllm_kv(settings.kv_format, settings.version))
+    asked = asked_state(case.decoder)
+    if asked and STATE_FORMATS_SINCE <= settings.version < STATE_FORMATS_READ_SINCE:
+        found += _argument("--mamba-ssm-cache-dtype", _STATE_NAMES[asked])
     if settings.block_tokens:
         found += _argument("--block-size", settings.block_tokens)
     if settings.eager:
@@ -124,6 +135,9 @@ def trtllm_yaml(case: Case, fraction: float, block_tokens: int) -> str:
     eight = KV_BITS.get(settings.kv_format, 16) == 8
     lines = ["kv_cache_config:", f"  free_gpu_memory_fraction: {fraction:g}", f"  tokens_per_block: {block_tokens}"]
     lines.append(f"  dtype: {'fp8' if eight else 'auto'}")
+    asked = asked_state(case.decoder)
+    if asked and settings.version < _TRTLLM_READS_STATES:
+        lines.append(f"  mamba_ssm_cache_dtype: {_STATE_NAMES[asked]}")
     if settings.prefix_caching is not None:
         lines.append(f"  enable_block_reuse: {str(settings.prefix_caching).lower()}")
     if case.layout.attention_dp > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from clusterwright.model.decoders import Attention, CompressedAttention, Decoder, LatentAttention, StateMixer
 from clusterwright.physics.caches_by_layer import StateFormats
@@ -41,14 +42,33 @@ class Settings:
     model: str = ""
 
 
-def cache_format(decoder: Decoder, kv_format: str, sparse_default: str) -> str:
-    """Name of the cache's format.
+#: Quantisers whose declared format of the KV cache an engine takes where nothing is asked for → first release that
+#: does. vLLM: pull requests 30785 (December 2025, after 0.13) and 30141 (January 2026). SGLang:
+#: `configure_kv_cache_dtype` reads `kv_cache_quant_algo`, which its compressed-tensors config lacks. TensorRT-LLM:
+#: `validate_and_set_kv_cache_quant`.
+_HEEDED: Final[dict[str, dict[str, tuple[int, int]]]] = {
+    "vllm": {"modelopt": (0, 14), "compressed-tensors": (0, 15)},
+    "sglang": {"modelopt": (0, 5)},
+    "tensorrt-llm": {"modelopt": (1, 0)},
+}
 
-    fp8 means entries with their own scales where attention is sparse or compressed; auto means 16 bit, except there.
 
-    Args:
-        sparse_default: what the engine takes for sparse attention (DSA) when nothing is asked for.
+def heeds(engine: str, version: tuple[int, int], quantiser: str) -> bool:
+    """Whether an engine takes the format of the KV cache that a checkpoint of that quantiser declares."""
+    since = _HEEDED[engine].get(quantiser)
+    return since is not None and version >= since
+
+
+def cache_format(decoder: Decoder, kv_format: str, engine: str, version: tuple[int, int]) -> str:
+    """Name of the cache's format under an engine.
+
+    fp8 means entries with their own scales where attention is sparse or compressed; auto means what the checkpoint
+    declares where the engine heeds it, else 16 bit, except there.
     """
+    if kv_format == "auto" and decoder.kv_format and heeds(engine, version, decoder.kv_declared_by):
+        kv_format = decoder.kv_format
+    # What vLLM takes for sparse attention (DSA) when nothing is asked for.
+    sparse_default = "fp8_ds_mla" if engine == "vllm" else "bf16"
     mixers = [layer.mixer for layer, _ in decoder.groups]
     sparse = any(isinstance(m, LatentAttention) and m.index is not None for m in mixers)
     if any(isinstance(m, CompressedAttention) for m in mixers):
@@ -80,4 +100,23 @@ def layout_refusal(decoder: Decoder, layout: Layout, *, without: tuple[str, ...]
 
 def has_states(decoder: Decoder) -> bool:
     """Whether any layer keeps a recurrent state."""
-    return any(isinstance(layer.mixer, StateMixer) for layer, _ in decoder.groups)
+    return bool(state_mixers(decoder))
+
+
+def state_mixers(decoder: Decoder) -> tuple[StateMixer, ...]:
+    """Different mixers that keep a recurrent state."""
+    return tuple(layer.mixer for layer, _ in decoder.groups if isinstance(layer.mixer, StateMixer))
+
+
+def asked_state(decoder: Decoder) -> str:
+    """Format that the model's config asks recurrent states to be kept in, "" where it says nothing."""
+    return next((m.asked for m in state_mixers(decoder) if m.asked and m.kind != "kimi-delta"), "")
+
+
+def declared_note(decoder: Decoder, settings: Settings, engine: str) -> tuple[str, ...]:
+    """That the cache is in what the checkpoint declares, where nobody asked for it."""
+    if settings.kv_format != "auto" or not decoder.kv_format:
+        return ()
+    if heeds(engine, settings.version, decoder.kv_declared_by):
+        return (f"KV cache in {decoder.kv_format}, since the checkpoint declares it (--kv bf16 for 16 bit)",)
+    return (f"the checkpoint declares a KV cache in {decoder.kv_format}, which this release does not take by itself",)

@@ -21,7 +21,7 @@ from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import sglang_flags
 from clusterwright.physics.engines.results import GIB, Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
-from clusterwright.physics.engines.settings import Settings, cache_format, has_states, layout_refusal
+from clusterwright.physics.engines.settings import Settings, cache_format, declared_note, has_states, layout_refusal
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
 
@@ -214,7 +214,7 @@ def _plan(case: Case, available: Available | None) -> EngineMemory:
     length = settings.max_model_len or case.decoder.max_context
     before = available.before if available else gpu.reported_gib - settings.constants.runtime(layout.tp)
     weights = load_weights(case.decoder, layout, Loading())
-    form = cache_format(case.decoder, settings.kv_format, "bf16")
+    form = cache_format(case.decoder, settings.kv_format, "sglang", settings.version)
     rests = []
     for index, kept in enumerate(kept_on_stages(case.decoder, layout, form, settings.states)):
         after = available.after if available else before - weights.stage_bytes(index) / GIB
@@ -305,6 +305,7 @@ def _notes(case: Case, rest: Rest, length: int) -> tuple[str, ...]:
         found.append(f"starts, but no request may be longer than the pool's {rest.tokens:,} tokens")
     if has_states(case.decoder):
         found.append(f"states take {rest.slots:,} slots; with prefix caching a request uses several")
+    found += declared_note(case.decoder, case.settings, "sglang")
     if case.layout.attention_dp > 1:
         found.append("tokens and concurrency are of all data-parallel attention groups together")
     return tuple(found)

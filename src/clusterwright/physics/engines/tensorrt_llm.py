@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from clusterwright.model.decoders import Decoder
-from clusterwright.physics.caches_by_layer import Kept, kept_on_stages
+from clusterwright.physics.caches_by_layer import Kept, StateFormats, kept_on_stages
 from clusterwright.physics.engines.activations import captured_sizes, forward_gib, graphs_gib, sampler_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import trtllm_flags, trtllm_yaml
 from clusterwright.physics.engines.results import GIB, Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
-from clusterwright.physics.engines.settings import Settings, cache_format, layout_refusal
+from clusterwright.physics.engines.settings import Settings, cache_format, declared_note, layout_refusal
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
 
@@ -67,6 +67,7 @@ class TrtllmSettings(Settings):
 
     version: tuple[int, int] = (1, 0)
     max_tokens: int | None = None
+    states: StateFormats = field(default_factory=lambda: StateFormats(unasked="bf16"))
     constants: TrtllmConstants = field(default_factory=TrtllmConstants)
 
 
@@ -115,7 +116,7 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
     fraction = settings.memory_share or c.fraction
     length = settings.max_model_len or case.decoder.max_context
     block = settings.block_tokens or c.block[settings.version >= _PYTORCH_SINCE]
-    form = cache_format(case.decoder, settings.kv_format, "bf16")
+    form = cache_format(case.decoder, settings.kv_format, "tensorrt-llm", settings.version)
     loading = Loading(drafts=settings.speculative_tokens > 0)
     weights = load_weights(case.decoder, layout, loading)
     activation, runtime = activation_gib(case), c.runtime(layout.tp)
@@ -157,6 +158,7 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
         band=Band(0.25, "few public logs of TensorRT-LLM; the pool is exact where free memory after loading is known"),
         flags=trtllm_flags(case, length, sequences, settings.max_num_batched_tokens or c.tokens),
         extra_config=trtllm_yaml(case, fraction, block),
+        notes=declared_note(case.decoder, settings, "tensorrt-llm"),
     )
 
 

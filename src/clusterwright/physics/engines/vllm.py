@@ -16,14 +16,21 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from clusterwright.model.decoders import Decoder, LatentAttention
-from clusterwright.physics.caches_by_layer import Kept, kept_on_stages
+from clusterwright.physics.caches_by_layer import Kept, StateFormats, kept_on_stages
 from clusterwright.physics.engines import vllm_versions as versions
 from clusterwright.physics.engines.activations import captured_sizes, forward_gib, graphs_gib, sampler_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.blocks import Pool, share_blocks
 from clusterwright.physics.engines.flags import vllm_flags
 from clusterwright.physics.engines.results import GIB, Band, EngineMemory, Gpu, Measured, bar, known, whole
-from clusterwright.physics.engines.settings import Settings, cache_format, has_states, layout_refusal
+from clusterwright.physics.engines.settings import (
+    Settings,
+    cache_format,
+    declared_note,
+    has_states,
+    layout_refusal,
+    state_mixers,
+)
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
 
@@ -48,6 +55,7 @@ class VllmSettings(Settings):
     offline: bool = False
     windows: bool | None = None
     text_only: bool = False
+    states: StateFormats = field(default_factory=lambda: StateFormats(unasked="bf16"))
     constants: versions.VllmConstants = field(default_factory=versions.VllmConstants)
 
     @property
@@ -131,12 +139,22 @@ def pool_of(case: Case) -> Pool:
 def _kept(case: Case) -> list[tuple[int, Kept]]:
     """(stage, what a layer keeps), in order, draft layers last."""
     settings = case.settings
-    states = replace(settings.states, drafted=settings.speculative_tokens)
     drafts = case.decoder.drafts if settings.speculative_tokens and case.draft is None else ()
     extra = (*drafts, *(case.draft.layers if case.draft else ()))
-    form = cache_format(case.decoder, settings.kv_format, "fp8_ds_mla")
-    held = kept_on_stages(case.decoder, case.layout, form, states, extra)
+    form = cache_format(case.decoder, settings.kv_format, "vllm", settings.version)
+    held = kept_on_stages(case.decoder, case.layout, form, _states(case), extra)
     return [(stage, kept) for stage, own in enumerate(held) for kept in own]
+
+
+def _states(case: Case) -> StateFormats:
+    """Formats of states: as the config asks, where the release can; 16 bit where it says nothing."""
+    settings = _settings(case)
+    own = replace(settings.states, drafted=settings.speculative_tokens)
+    if settings.version < versions.STATE_FORMATS_SINCE:
+        return replace(own, recurrent=own.recurrent or "bf16")
+    nemotron = case.decoder.architecture == "NemotronHForCausalLM"
+    wide = nemotron and settings.version >= versions.NEMOTRON_STATES_SINCE
+    return replace(own, unasked="fp32" if wide else own.unasked)
 
 
 def _default_block(decoder: Decoder) -> int:
@@ -335,10 +353,12 @@ def _band(version: versions.Version, gpu: Gpu) -> Band:
 def _notes(case: Case, pool: Pool) -> tuple[str, ...]:
     found = []
     if has_states(case.decoder):
+        formats = sorted({_states(case).of(m) for m in state_mixers(case.decoder)})
         found.append(
             f"attention blocks grow to {pool.block_tokens} tokens to hold a state; a request takes blocks for states "
-            f"whatever its length; recurrent states are planned in {case.settings.states.recurrent}"
+            f"whatever its length; recurrent states are planned in {' and '.join(formats)}"
         )
+    found += declared_note(case.decoder, case.settings, "vllm")
     if len(pool.groups) > 1 and not has_states(case.decoder):
         found.append("layers with windows share the pool in groups; the token count is concurrency × length")
     if 1 < case.layout.ep < case.layout.tp * case.layout.dp:

@@ -25,6 +25,12 @@ WINDOWS_SINCE: Final[Version] = (0, 10)
 STATE_PREFIXES_SINCE: Final[Version] = (0, 18)
 #: First release that prints concurrency × length as the pool's tokens where layers differ; before, blocks over groups.
 TOKENS_BY_CONCURRENCY_SINCE: Final[Version] = (0, 18)
+#: First release that can keep recurrent states in another format than the model's own (`--mamba-ssm-cache-dtype`).
+STATE_FORMATS_SINCE: Final[Version] = (0, 11)
+#: First release that reads that format from a model's config (pull request 29978, December 2025).
+STATE_FORMATS_READ_SINCE: Final[Version] = (0, 13)
+#: First release that keeps states of a Nemotron-H whose config says nothing in fp32 (pull request 39032, April 2026).
+NEMOTRON_STATES_SINCE: Final[Version] = (0, 20)
 #: First release whose budget holds an estimate of the graphs.
 GRAPHS_INSIDE_SINCE: Final[Version] = (0, 21)
 #: First release with a default share of 0.92.

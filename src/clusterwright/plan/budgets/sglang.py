@@ -31,7 +31,7 @@ def sglang_budget(asked: Asked) -> Budget:
         f"sglang.runtime.{layout.tp}", constants.runtime(layout.tp), "GiB",
         f"context, NCCL and custom all-reduce before weights are loaded; median of {_LOGS}",
     )  # fmt: skip
-    form = cache_format(case.decoder, settings.kv_format, "bf16")
+    form = cache_format(case.decoder, settings.kv_format, "sglang", settings.version)
     kept = kept_on_stages(case.decoder, layout, form, settings.states)
     loaded = load_weights(case.decoder, layout, Loading())
 

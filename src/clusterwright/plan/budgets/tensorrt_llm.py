@@ -54,7 +54,7 @@ def tensorrt_llm_budget(asked: Asked) -> Budget:
         f"tensorrt-llm.runtime.{layout.tp}", constants.runtime(layout.tp), "GiB",
         "context, NCCL and workspaces; documentation's example and few public logs, 2025",
     )  # fmt: skip
-    form = cache_format(case.decoder, settings.kv_format, "bf16")
+    form = cache_format(case.decoder, settings.kv_format, "tensorrt-llm", settings.version)
     kept = kept_on_stages(case.decoder, layout, form, settings.states)
     loaded = load_weights(case.decoder, layout, Loading())
     block = settings.block_tokens or constants.block[settings.version >= (1, 0)]

@@ -17,6 +17,7 @@ from clusterwright.physics.serving.steps import CHUNK_TOKENS
 from clusterwright.physics.serving.traffic import BYTES, Traffic, traffic
 from clusterwright.plan.searching.columns import Floats, Ints
 from clusterwright.plan.searching.machines import device
+from clusterwright.plan.searching.memories import settings
 from clusterwright.plan.searching.questions import ServingQuestion
 
 
@@ -43,7 +44,8 @@ def served_traffic(question: ServingQuestion, decoder: Decoder) -> Traffic:
     Raises:
         KeyError: if the GPU has no unit for products of the weights' format.
     """
-    form = cache_format(decoder, question.kv_format, "fp8_ds_mla" if question.engine == "vllm" else "bf16")
+    how = settings(question, 1)
+    form = cache_format(decoder, question.kv_format, question.engine, how.version)
     cache = "fp8" if form.startswith("fp8") else form
     moved = traffic(decoder, cache=cache if cache in BYTES else "bf16")
     gpu = device(question.pool)
