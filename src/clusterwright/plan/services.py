@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -11,10 +10,11 @@ from clusterwright.catalogue.calibrations import closest, outside
 from clusterwright.lib.figures import Figure
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.calibrations import Calibration
+from clusterwright.model.decoders import Decoder
 from clusterwright.model.hardware import Gpu
 from clusterwright.model.workloads import Serve, Target, Workload
 from clusterwright.physics.engines.settings import cache_format
-from clusterwright.physics.serving.constants import NAMES, Constants, bounded
+from clusterwright.physics.serving.constants import NAMES, Constants, named
 from clusterwright.physics.serving.lengths import LARGEST_RATIO
 from clusterwright.physics.serving.sides import COMPUTE
 from clusterwright.physics.serving.traffic import BYTES, traffic
@@ -23,8 +23,11 @@ from clusterwright.plan.collectives import fabric_rate, nic_rate
 from clusterwright.plan.engines import Engine, engine_layout, read_engine
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel, served_in
+from clusterwright.plan.prefix_reuse import plan_reuse
 from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
 from clusterwright.plan.searching.machines import device
+from clusterwright.plan.searching.memories import keeps_every_token
+from clusterwright.plan.searching.sizing import replicas_with_losses
 from clusterwright.plan.serving_loops import IDLE, Case, Loop, Numbers, Targets, loop_of
 from clusterwright.plan.serving_memory import lengths
 from clusterwright.plan.sites import Site
@@ -33,7 +36,7 @@ from clusterwright.plan.training_steps import pool_of
 #: Constants that only serving in two parts, or a fixed number of requests in flight, takes.
 _ELSEWHERE: Final = ("handover_ms", "bunching")
 #: Constants of mixtures of experts, and of several ranks.
-_OF_EXPERTS: Final = ("expert_share", "expert_layer_us")
+_OF_EXPERTS: Final = ("expert_share", "expert_math_share", "expert_layer_us")
 _OF_RANKS: Final = ("link_share", "collective_us")
 _UNITS: Final = {"us": "µs", "ms": "ms"}
 #: Terms of a step in words.
@@ -156,22 +159,26 @@ def read_load(
         step[1].value if step else None,
         quantile_of(step[0]) if step else None,
     )
-    case = Case(served.decoder, moved, inner, pool, machine, targets, inner.dp * inner.attention_dp)
+    points, chunk = serve.lengths.prompts if serve.lengths else (), serve.max_num_batched_tokens
+    groups = inner.dp * inner.attention_dp
+    case = Case(served.decoder, moved, inner, pool, machine, targets, groups, points, chunk)
     known = _calibration(sheet, engine, gpu)
-    constants = bounded(Constants(**known.constants)) if known else Constants()
+    constants = named(known.constants) if known else Constants()
     used = _used(model, inner.gpus)
     held = {n: _constant(sheet, engine, gpu, known, n, getattr(constants, n)) for n in used}
     rates = _rates(sheet, gpu, machine.flops_s, formats, machine.link_bytes_s, network, inner.gpus)
     mean_in, mean_out = lengths(sheet, path, serve)
     late = _late(sheet, path, serve, mean_in)
+    reused = plan_reuse(sheet, name, prefix, serve, memory.kv_tokens)
     each = [served.each["dense"], served.each["experts"]]
     weights = dict.fromkeys(f for f in each if f.value)
     fixed = {
         "prompt": mean_in,
         "output": mean_out,
-        "places": memory.max_concurrency,
+        "places": _places(sheet, prefix, served.decoder, memory, mean_in, mean_out),
         "running": memory.sequences,
-        **({"late": late} if late else {}),
+        **({"late": late} if late and not points else {}),
+        **({"reused": reused} if reused else {}),
         **(
             {"cache": memory.kv_bytes_per_token}
             if memory.kv_bytes_per_token and memory.kv_bytes_per_token.value
@@ -196,6 +203,7 @@ def read_load(
             cache=v["cache"] / base["cache"] if "cache" in v and base["cache"] else 1.0,
             prompt=v["prompt"],
             late=v.get("late", 0.0),
+            reused=min(v.get("reused", 0.0), 1.0),
             output=max(v["output"], 1.0),
             places=v["places"],
             running=v["running"] * case.groups,
@@ -210,6 +218,24 @@ def read_load(
     bands, said = _error(known)
     _extrapolates(sheet, name, known, serve, inner.gpus)
     return Load(build, inputs, rate, mean_in, mean_out, first, step, bands, said)
+
+
+def _places(
+    sheet: Sheet, prefix: str, decoder: Decoder, memory: MemoryPlan, mean_in: Figure, mean_out: Figure
+) -> Figure:
+    """Sequences of mean length that the caches hold: by tokens, where every layer keeps all of them."""
+    assert memory.max_concurrency is not None
+    if memory.kv_tokens is None or not keeps_every_token(decoder):
+        return memory.max_concurrency
+    return sheet.derive(
+        f"{prefix}.places",
+        "sequences",
+        "tokens that the caches hold ÷ mean input + mean output",
+        lambda t, i, o: t / (i + o),
+        memory.kv_tokens,
+        mean_in,
+        mean_out,
+    )
 
 
 def _network(sheet: Sheet, site: Site, layout: Layout) -> Figure | Unplanned | None:
@@ -385,10 +411,12 @@ def _prefill(sheet: Sheet, prefix: str, load: Load) -> Figure:
     mean = load.prompt.value
     terms = {n: v for n, v in load.replica.prefill(mean).items() if v}
     said = ", ".join(f"{name} {value * 1e3:.3g} ms" for name, value in terms.items())
+    cached = sheet.figures.get(f"{prefix}.prefix_reuse")
+    found = f", {cached} of it found in the cache of prefixes" if cached else ""
     return sheet.derive(
         f"{prefix}.prefill",
         "s",
-        f"a prompt of mean length alone: {said} (physics/serving/steps.py)",
+        f"a prompt of mean length alone{found}: {said} (physics/serving/steps.py)",
         lambda t, *v: sum(load.build(*v).prefill(t).values()),
         load.prompt,
         *load.inputs,
@@ -450,9 +478,8 @@ def replicas_for_failures(needed: int, nodes: int, per_node: int, nodes_per_repl
     Returns:
         None when the nodes do not hold that many.
     """
+    if lost >= nodes:
+        return None
     most = per_node * nodes if per_node else nodes // nodes_per_replica
-    for count in range(needed, most + 1):
-        hit = lost * math.ceil(count / nodes) if per_node else lost
-        if count - hit >= needed:
-            return count
-    return None
+    count = float(replicas_with_losses(needed, nodes, lost)) if per_node else needed + lost
+    return int(count) if count <= most else None
