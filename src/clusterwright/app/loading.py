@@ -10,7 +10,7 @@ from clusterwright.files import catalogue as catalogue_files
 from clusterwright.files.inputs import STANDARD_INPUT, read_source
 from clusterwright.lib.errors import InvalidInput, Problem
 from clusterwright.model.documents import Document
-from clusterwright.model.parsing import parse_architecture
+from clusterwright.model.parsing import parse_architecture, parse_trees, read_trees
 from clusterwright.model.sources import Source
 
 
@@ -27,7 +27,12 @@ def load_document(paths: Sequence[str | Path], overrides: Sequence[str] = ()) ->
     names = [str(path) for path in paths]
     if names.count(STANDARD_INPUT) > 1:
         raise InvalidInput("standard input can be read only once; name `-` once")
-    return parse_architecture(*_read_all(list(dict.fromkeys(names))), overrides=overrides)
+    sources = _read_all(list(dict.fromkeys(names)))
+    if not any("trace" in text for text in (*(source.text for source in sources), *overrides)):
+        return parse_architecture(*sources, overrides=overrides)
+    from clusterwright.app.traced_lengths import traced_lengths  # few files name a trace
+
+    return parse_trees(read_trees(sources), sources, overrides, traced_lengths)
 
 
 def load_catalogue(extra_paths: Sequence[str | Path] = ()) -> Catalogue:

@@ -34,16 +34,26 @@ def parse_architecture(*sources: Source, overrides: Sequence[str] = ()) -> Docum
         InvalidInput: with every problem found and its place. Faults of YAML are reported before faults of content:
             a text that cannot be read has none.
     """
-    return parse_trees(_read_trees(sources), sources, overrides)
+    return parse_trees(read_trees(sources), sources, overrides)
 
 
-def parse_trees(trees: Sequence[MappingNode], sources: Sequence[Source], overrides: Sequence[str] = ()) -> Document:
+def parse_trees(
+    trees: Sequence[MappingNode],
+    sources: Sequence[Source],
+    overrides: Sequence[str] = (),
+    referred: Callable[[MappingNode], Sequence[MappingNode]] | None = None,
+) -> Document:
     """The second half of `parse_architecture`: trees of `read_tree`, one per source, as an architecture.
+
+    Args:
+        referred: finds what files that the architecture names say, as further trees.
 
     Raises:
         InvalidInput: with every problem of content found and its place.
     """
     tree = override_tree(merge_trees(trees), overrides)
+    if referred is not None:
+        tree = merge_trees([tree, *referred(tree)])
     data, places, keys = _spread(tree, sources)
     problems = _secrets(sources, overrides, places) + _version_problems(data, places)
     hidden = {(p.place.file, p.place.line) for p in problems}
@@ -57,7 +67,12 @@ def parse_trees(trees: Sequence[MappingNode], sources: Sequence[Source], overrid
     return Document(architecture, places, _digest(data), data)
 
 
-def _read_trees(sources: Sequence[Source]) -> list[MappingNode]:
+def read_trees(sources: Sequence[Source]) -> list[MappingNode]:
+    """`read_tree` of every text.
+
+    Raises:
+        InvalidInput: with every fault of YAML of all of them, or when there is none.
+    """
     trees, problems = list[MappingNode](), list[Problem]()
     for source in sources:
         try:

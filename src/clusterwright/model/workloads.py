@@ -1,8 +1,8 @@
 """Workloads: what must run, at which scale, with which targets."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, Strict, model_validator
+from pydantic import ConfigDict, Field, Strict, model_validator
 
 from clusterwright.model.section import Section
 from clusterwright.model.units import (
@@ -23,6 +23,18 @@ Precision = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxf
 Artifact = Literal["weights", "tokenizer", "engine", "adapter", "dataset"]
 WeightLoader = Literal["safetensors", "tensorizer", "runai-streamer"]
 Sensitivity = Literal["low", "medium", "high"]
+
+
+#: A number above 0.
+PositiveNumber = Annotated[float, Field(gt=0)]
+
+
+def _lengths_from_trace(schema: dict[str, Any]) -> None:
+    """What a trace gives need not be in a file that an editor looks at."""
+    given = ("in", "out", "rate")
+    required = [name for name in schema["required"] if name not in given]
+    schema["required"] = required
+    schema["anyOf"] = [{"required": list(given)}, {"required": ["lengths"]}]
 
 
 class Parallel(Section):
@@ -67,8 +79,33 @@ class Parallel(Section):
         return self.tp * self.pp * self.cp * self.dp
 
 
+class ReusedPrefixes(Section):
+    """What a cache of prefixes saves at one size."""
+
+    cache: Tokens = Field(description="that one replica's cache holds")
+    share: Share = Field(description="of prompt tokens found in it")
+
+
+class RequestLengths(Section):
+    """The distribution of prompts, and what their common beginnings save; a trace gives all of it."""
+
+    trace: Text | None = Field(
+        default=None,
+        description="file of requests (CSV or JSON lines), relative to the file that names it; gives `in`, `out`, "
+        "`in_p95`, `out_p95`, and `rate` and `prefix_reuse` where the file does not state them",
+    )
+    prompts: Annotated[tuple[PositiveNumber, ...], Strict(False)] = Field(
+        default=(), description="tokens of prompts that stand for equal shares of the requests, scaled to the mean"
+    )
+    reuse: Annotated[tuple[ReusedPrefixes, ...], Strict(False)] = Field(
+        default=(), description="prefix reuse by the size of a replica's cache"
+    )
+
+
 class Serve(Section):
     """Online inference: engine, lengths, load and layout."""
+
+    model_config = ConfigDict(json_schema_extra=_lengths_from_trace)
 
     engine: Text = Field(description="engine and version, such as vllm 0.11")
     precision: Precision = Field(description="of the weights")
@@ -77,6 +114,10 @@ class Serve(Section):
     output: Tokens = Field(alias="out", description="mean output length")
     in_p95: Tokens | None = Field(default=None, description="95th percentile of prompt length")
     out_p95: Tokens | None = Field(default=None, description="95th percentile of output length")
+    lengths: RequestLengths | None = Field(default=None, description="distribution of lengths, such as a trace's")
+    prefix_reuse: Share | None = Field(
+        default=None, description="share of prompt tokens whose cache is found again and needs no prefill"
+    )
     rate: RequestRate = Field(description="requests per second of the whole service")
     concurrency: Count | None = Field(default=None, description="requests in flight over all replicas")
     replicas: Count | None = Field(default=None, description="replicas; chosen by the planner if absent")

@@ -15,7 +15,7 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.model.documents import Document
 from clusterwright.model.workloads import Serve, Target, Workload
 from clusterwright.plan.engines import VERSIONS, engine_layout, read_engine
-from clusterwright.plan.results import Plan, PoolPlan, WorkloadPlan
+from clusterwright.plan.results import Plan, PoolPlan, ServicePlan, WorkloadPlan
 from clusterwright.plan.searching.calibrated import calibrated
 from clusterwright.plan.searching.questions import Lengths, Pool, ServingQuestion
 from clusterwright.plan.searching.serving import ServingRow, search_serving
@@ -111,7 +111,9 @@ def _front(
     spares = document.architecture.pools[on.name].spares
     pool = Pool(gpu, on.gpus_per_node, on.domain_gpus, max(len(on.nodes) - spares, 0), _value(plan, on, "nic_rate"))
     pool = _priced(pool, plan, on)
-    question = _question(decoder, pool, workload, serve, engine.name, engine.planned)
+    service = planned.service
+    reused = service.prefix_reuse.value if isinstance(service, ServicePlan) and service.prefix_reuse else 0.0
+    question = _question(decoder, pool, workload, serve, engine.name, engine.planned, reused)
     constants, source = calibrated(question, catalogue.calibrations())
     try:
         search = search_serving(question, constants)
@@ -159,7 +161,13 @@ def _value(plan: Plan, on: PoolPlan, name: str) -> float | None:
 
 
 def _question(
-    decoder: Decoder, pool: Pool, workload: Workload, serve: Serve, engine: str, version: tuple[int, int]
+    decoder: Decoder,
+    pool: Pool,
+    workload: Workload,
+    serve: Serve,
+    engine: str,
+    version: tuple[int, int],
+    reused: float,
 ) -> ServingQuestion:
     target = workload.target or Target()
     ttft, quantile = next(
@@ -174,6 +182,8 @@ def _question(
             serve.output.value,
             serve.in_p95.value if serve.in_p95 else None,
             serve.out_p95.value if serve.out_p95 else None,
+            reused,
+            serve.lengths.prompts if serve.lengths else (),
         ),
         engine=engine,
         version=version,

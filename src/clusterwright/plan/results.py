@@ -185,6 +185,7 @@ class ServicePlan:
         ttft_target, tpot_target: (label such as `ttft_p95`, figure) or None.
         losses: scenarios up to the declared number of nodes, at least one node where the pool has two.
         binds: target or limit that keeps a replica from carrying more; "" where its rate is not our estimate.
+        prefix_reuse: share of prompt tokens that need no prefill; None where nothing is said of it.
     """
 
     rate: Figure
@@ -199,6 +200,7 @@ class ServicePlan:
     tpot_target: tuple[str, Figure] | None = None
     losses: tuple[LossPlan, ...] = ()
     binds: str = ""
+    prefix_reuse: Figure | None = None
 
     @property
     def unreachable(self) -> bool:

@@ -130,8 +130,9 @@ class Loop(OpenLoop):
     def prefill(self, tokens: float) -> dict[str, float]:
         """Seconds of the prefill of one prompt by term."""
         columns, ones = self._held.columns, self._ones
+        cached = tokens * self._question.lengths.reused_share * ones
         chunk = chunk_tokens(self._question) * ones
-        found = prefill_terms(columns, self._constants, tokens * ones, 0 * ones, chunk, columns.groups)
+        found = prefill_terms(columns, self._constants, tokens * ones, cached, chunk, columns.groups)
         return {name: float(np.broadcast_to(value, ones.shape)[0]) for name, value in found.items()}
 
 
@@ -153,7 +154,10 @@ class Case:
     """What of a replica is never estimated.
 
     Args:
-        groups: attention groups. chunk: most prompt tokens of one pass, None: the engine's.
+        groups: attention groups of the replica.
+        prompts: tokens that stand for equal shares of the requests; empty where mean and percentile are all that is
+            known.
+        chunk: most prompt tokens of one pass, None: the engine's.
     """
 
     decoder: Decoder
@@ -163,6 +167,7 @@ class Case:
     device: Device
     targets: Targets
     groups: int
+    prompts: tuple[float, ...] = ()
     chunk: int | None = None
 
 
@@ -174,6 +179,7 @@ class Numbers:
         constants: of the engine. rates: format → FLOP/s, and `memory`, `link`, `nic` B/s.
         weights, cache: factors on the bytes of weights and of cached entries.
         prompt, late, output: tokens of a mean prompt, of the 95th percentile (0: all alike), of a mean answer.
+        reused: share of prompt tokens that need no prefill.
         places: sequences of mean length that all caches hold. running: that the engine runs at a time.
     """
 
@@ -183,6 +189,7 @@ class Numbers:
     cache: float
     prompt: float
     late: float
+    reused: float
     output: float
     places: float
     running: float
@@ -207,7 +214,13 @@ def loop_of(case: Case, numbers: Numbers) -> Loop:
         question=ServingQuestion(
             decoder=case.decoder,
             pool=case.pool,
-            lengths=Lengths(numbers.prompt, numbers.output, numbers.late or None),
+            lengths=Lengths(
+                numbers.prompt,
+                numbers.output,
+                numbers.late or None,
+                reused_share=numbers.reused,
+                prompts=_scaled_to(case.prompts, numbers.prompt),
+            ),
             ttft_s=numbers.first_s,
             tpot_s=numbers.step_s,
             quantile=case.targets.first_share,
@@ -221,6 +234,11 @@ def loop_of(case: Case, numbers: Numbers) -> Loop:
         running=np.full(ROWS, round(numbers.running)),
     )
     return Loop(held)
+
+
+def _scaled_to(points: tuple[float, ...], mean: float) -> tuple[float, ...]:
+    """The points with this mean."""
+    return tuple(p * mean * len(points) / sum(points) for p in points)
 
 
 def _scaled(worker: Side, weights: float, cache: float) -> Side:

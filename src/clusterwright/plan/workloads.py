@@ -12,6 +12,7 @@ from clusterwright.plan.losses import plan_losses
 from clusterwright.plan.models import PlannedModel, replica_weights, served_in
 from clusterwright.plan.payloads import plan_payload
 from clusterwright.plan.placing import Nodes, Placement
+from clusterwright.plan.prefix_reuse import plan_reuse
 from clusterwright.plan.results import (
     Assignment,
     CapacityPlan,
@@ -98,7 +99,12 @@ def _service(
     batch = sheet.figures.get(f"{prefix}.batch")
     ours = isinstance(rate, Figure) and rate.own_origin is None
     binds = binding(draft.load, batch) if isinstance(draft.load, Load) and batch and ours else ""
-    plan = ServicePlan(load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses, binds)
+    reused = plan_reuse(
+        sheet, name, prefix, serve, None if isinstance(draft.memory, Unplanned) else draft.memory.kv_tokens
+    )
+    plan = ServicePlan(
+        load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses, binds, reused
+    )
     _check_service(sheet, draft, plan, placed)
     return plan
 

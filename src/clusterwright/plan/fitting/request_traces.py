@@ -10,6 +10,7 @@ import datetime
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,10 @@ _IN: Final = ("contexttokens", "inputlength", "prompttokens", "inputtokens", "pr
 _OUT: Final = ("generatedtokens", "outputlength", "completiontokens", "outputtokens", "outputlen", "osl", "out")
 _TIME: Final = ("timestamp", "arrivedat", "arrivaltime", "arrival", "time", "starttime")
 _BLOCKS: Final = "hashids"
+#: Tokens of a block that a trace names (Mooncake: Qin et al., FAST 2025, section 4).
+BLOCK_TOKENS: Final = 512
+#: Sizes of a cache at which the reuse of a trace is counted, tokens; between them it is read off the logarithm.
+CACHE_TOKENS: Final = tuple(BLOCK_TOKENS * 2**k for k in range(6, 20, 2))
 #: Window in which the rate is counted, s.
 WINDOW_S: Final = 60.0
 
@@ -32,12 +37,15 @@ class Requests:
     Args:
         rows, skipped: requests, and rows without readable lengths.
         options: of a fit, as text. window_s: over which the rate is the highest; None where there are no times.
+        prompts: tokens of the prompts, in order. blocks: ids of their blocks, empty where the trace has none.
     """
 
     rows: int
     skipped: int
     options: Mapping[str, str]
     window_s: float | None = None
+    prompts: tuple[int, ...] = ()
+    blocks: tuple[Sequence[int], ...] = ()
 
     @property
     def told(self) -> str:
@@ -46,6 +54,17 @@ class Requests:
         left = f", {self.skipped:,} rows without readable lengths left out" if self.skipped else ""
         when = f"; the rate is that of the busiest {self.window_s:g} s" if self.window_s else ""
         return f"{self.rows:,} requests{left}: {said}{when}"
+
+    def reuse_by_cache(self, sizes: Sequence[int] = CACHE_TOKENS) -> tuple[tuple[int, float], ...]:
+        """(tokens that a cache holds, share of prompt tokens found in it), until a larger one saves no more."""
+        found = list[tuple[int, float]]()
+        for tokens in sizes if self.blocks else ():
+            requests = zip(self.prompts, self.blocks, strict=True)
+            share = prefix_reuse(requests, block=BLOCK_TOKENS, blocks=tokens // BLOCK_TOKENS).share
+            if found and share <= found[-1][1]:
+                break
+            found.append((tokens, share))
+        return tuple(found)
 
 
 def summarise(rows: Iterable[Mapping[str, Any]], *, times_in_ms: bool = False) -> Requests:
@@ -80,9 +99,10 @@ def summarise(rows: Iterable[Mapping[str, Any]], *, times_in_ms: bool = False) -
         rate, window = _rate(times)
         options |= {"rate": _digits(rate)} if rate else {}
     if len(blocks) == len(prompts):
-        share = prefix_reuse(zip(prompts, blocks, strict=True)).share
+        share = prefix_reuse(zip(prompts, blocks, strict=True), block=BLOCK_TOKENS).share
         options |= {"reuse": _digits(share)} if share > 0 else {}
-    return Requests(len(prompts), skipped, options, window)
+    named = tuple(blocks) if len(blocks) == len(prompts) else ()
+    return Requests(len(prompts), skipped, options, window, tuple(prompts), named)
 
 
 def _lengths(name: str, values: list[int]) -> dict[str, str]:
@@ -97,10 +117,11 @@ def _digits(value: float) -> str:
 
 def _rate(times: list[float]) -> tuple[float, float | None]:
     """Requests per second of the busiest minute, or of the whole of a shorter trace."""
-    span = max(times) - min(times)
+    first = min(times)
+    span = max(times) - first
     if span < 2 * WINDOW_S:
         return (len(times) / span, span) if span > 0 else (0.0, None)
-    return max(Counter(int((t - min(times)) // WINDOW_S) for t in times).values()) / WINDOW_S, WINDOW_S
+    return max(Counter(int((t - first) // WINDOW_S) for t in times).values()) / WINDOW_S, WINDOW_S
 
 
 def _tokens(row: Mapping[str, Any], names: Sequence[str]) -> int | None:
@@ -128,5 +149,6 @@ def _time(row: Mapping[str, Any], in_ms: bool) -> float | None:
         return None
 
 
+@lru_cache(maxsize=256)
 def _plain(name: object) -> str:
     return "".join(c for c in str(name).lower() if c.isalnum())
