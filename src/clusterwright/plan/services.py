@@ -14,7 +14,7 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.model.hardware import Gpu
 from clusterwright.model.workloads import Serve, Target, Workload
 from clusterwright.physics.engines.settings import cache_format
-from clusterwright.physics.serving.constants import NAMES, Constants, named
+from clusterwright.physics.serving.constants import NAMES, Constants, bounded
 from clusterwright.physics.serving.lengths import LARGEST_RATIO
 from clusterwright.physics.serving.sides import COMPUTE
 from clusterwright.physics.serving.traffic import BYTES, traffic
@@ -36,7 +36,7 @@ from clusterwright.plan.training_steps import pool_of
 #: Constants that only serving in two parts, or a fixed number of requests in flight, takes.
 _ELSEWHERE: Final = ("handover_ms", "bunching")
 #: Constants of mixtures of experts, and of several ranks.
-_OF_EXPERTS: Final = ("expert_share", "expert_math_share", "expert_layer_us")
+_OF_EXPERTS: Final = ("expert_share", "expert_layer_us")
 _OF_RANKS: Final = ("link_share", "collective_us")
 _UNITS: Final = {"us": "µs", "ms": "ms"}
 #: Terms of a step in words.
@@ -163,7 +163,7 @@ def read_load(
     groups = inner.dp * inner.attention_dp
     case = Case(served.decoder, moved, inner, pool, machine, targets, groups, points, chunk)
     known = _calibration(sheet, engine, gpu)
-    constants = named(known.constants) if known else Constants()
+    constants = bounded(Constants(**known.constants)) if known else Constants()
     used = _used(model, inner.gpus)
     held = {n: _constant(sheet, engine, gpu, known, n, getattr(constants, n)) for n in used}
     rates = _rates(sheet, gpu, machine.flops_s, formats, machine.link_bytes_s, network, inner.gpus)
