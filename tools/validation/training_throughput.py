@@ -25,12 +25,13 @@ from clusterwright.physics.training.speed import BAND, StepTime, step_time
 from clusterwright.physics.training.work import training_work
 from validation.scoring import Row, Scored, mean_error, median_error
 from validation.torchtitan_tables import TitanRun, torchtitan
+from validation.training_recipes import FP8_WEIGHTS, set_by_recipe
 from validation.training_systems import SYSTEMS
 from validation.training_tables import CONFIGS, Run, megatron_bridge
 
 #: Bars of the set: mean and median error with the model left out.
 MEAN, MEDIAN = 0.203, 0.137
-DATE: Final = "2026-11-30"
+DATE: Final = "2026-12-01"
 _BAND: Final = f"{BAND[0]} to {BAND[1]} × the estimate"
 #: Rates that differ by more than this are not the same result.
 _ALIKE: Final = 0.20
@@ -153,17 +154,18 @@ def layout_of(run: Run) -> Layout:
 
 
 def recipe_of(run: Run, decoder: Decoder) -> Recipe:
-    """What the table says of a run; recomputation and offload are not in it."""
+    """What the table and the vendor's recipe say of a run; offload is in neither."""
     return Recipe(
         sharding="fsdp" if run.fsdp else "distributed",
         precision=run.precision,  # type: ignore[arg-type]  # one of the five formats by construction
-        fp8_weights=run.precision != "bf16",
+        fp8_weights=run.precision in FP8_WEIGHTS,
         sequence=run.sequence,
         micro_batch=run.mbs,
         global_batch=run.gbs,
         drafts=bool(decoder.drafts) and run.mtp,
         adapter_rank=16 if run.kind == "lora" else None,
         logits="fused",
+        **set_by_recipe(run),
     )
 
 

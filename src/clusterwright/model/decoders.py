@@ -175,11 +175,13 @@ class Layer:
 
     Args:
         parts: every parameter of the layer, once.
+        streams: residual streams, each as wide as the model, that hyper-connections mix before and after every block.
     """
 
     mixer: Mixer | None
     feed: Mlp | Experts | None
     parts: tuple[Part, ...]
+    streams: int = 1
 
     @property
     def parameters(self) -> int:

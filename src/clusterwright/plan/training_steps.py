@@ -28,7 +28,11 @@ _SOURCE: Final = f"{CALIBRATED.fitted_on}, fitted {CALIBRATED.date}"
 _MADE_OF: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "dense products": ("FLOP of dense products ÷ peak × constant", ("products",), ("peak",)),
     "expert products": ("FLOP of routed experts ÷ peak × constant", ("experts",), ("peak",)),
-    "head": ("FLOP of the output table ÷ 16-bit peak × constant", ("head",), ("bf16",)),
+    "head": (
+        "what the last stage takes longer than the fullest before it: FLOP of the head ÷ 16-bit peak × constant",
+        ("head",),
+        ("bf16",),
+    ),
     "attention": ("FLOP and exponentials of attention × constant", ("attention",), ("bf16",)),
     "state scan": ("recurrent states on vector units × constant", ("scan",), ()),
     "elementwise passes": ("bytes that layers keep ÷ memory bandwidth × passes", ("passes",), ("memory",)),
@@ -37,6 +41,7 @@ _MADE_OF: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "tensor exchange": ("bytes among tensor ranks ÷ link × share that is not hidden", ("tensor",), ("link", "nic")),
     "context exchange": ("keys and values of context ranks ÷ link × share not hidden", ("tensor",), ("link", "nic")),
     "expert exchange": ("tokens to experts and back ÷ link × constant", ("exchange", "overlapped"), ("link", "nic")),
+    "stage exchange": ("what stages hand on ÷ link × share not hidden", ("overlapped",), ("link", "nic")),
     "gradients and weights": (
         "gradients and weights among data ranks ÷ link × constant",
         ("gradients",),
@@ -46,7 +51,9 @@ _MADE_OF: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "host transfers": ("states over the host's link and memory", (), ()),
 }
 #: Terms that wait for other GPUs.
-EXCHANGES: Final = ("tensor exchange", "context exchange", "expert exchange", "gradients and weights")
+EXCHANGES: Final = (
+    "tensor exchange", "context exchange", "expert exchange", "stage exchange", "gradients and weights",
+)  # fmt: skip
 _SLUGS: Final = {name: name.replace(" ", "_") for name in TERMS}
 
 

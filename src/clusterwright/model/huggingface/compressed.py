@@ -60,7 +60,8 @@ def _block(config: Config, hidden: int, vocab: int, ratio: int, hashed: bool) ->
         table = Weight("ffn.gate.tid2eid", vocab, feed.active, "router", "none", used=0, linear=False, fixed="int64")
         weights += (table,)
     weights += norm("attn_norm", hidden) + norm("ffn_norm", hidden)
-    return Block(mixer, feed, weights + _mixing(config, hidden, "hc_attn") + _mixing(config, hidden, "hc_ffn"))
+    mixing = _mixing(config, hidden, "hc_attn") + _mixing(config, hidden, "hc_ffn")
+    return Block(mixer, feed, weights + mixing, config.whole("hc_mult"))
 
 
 def _mixer(config: Config, ratio: int) -> CompressedAttention:
@@ -140,4 +141,4 @@ def _draft(config: Config, hidden: int, vocab: int, ratio: int) -> Block:
         *norm("norm", hidden),
         *_head_mixing(config, hidden),
     )
-    return Block(block.mixer, block.feed, block.weights + extra)
+    return Block(block.mixer, block.feed, block.weights + extra, block.streams)

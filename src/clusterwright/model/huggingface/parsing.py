@@ -97,7 +97,7 @@ class _Storing:
     storage: Storage
 
     def layer(self, block: Block, path: str) -> Layer:
-        return Layer(block.mixer, block.feed, self.parts(block.weights, path))
+        return Layer(block.mixer, block.feed, self.parts(block.weights, path), block.streams)
 
     def parts(self, weights: Iterable[Weight], path: str) -> tuple[Part, ...]:
         return gathered(weights, lambda w: self._scheme(path + w.path), self.storage.base)

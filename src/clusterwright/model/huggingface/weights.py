@@ -56,6 +56,7 @@ class Block:
     mixer: Mixer | None
     feed: Mlp | Experts | None
     weights: Weights
+    streams: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,16 +86,24 @@ def kept(layer: Layer, hidden: int, recipe: Recipe, *, everything: bool = False)
     mixer = _mixer(layer.mixer, layer, hidden, recipe, dropped, read)
     feed = _feed(layer.feed, hidden, recipe, dropped, read)
     return Kept(
-        copied=mixer.copied + feed.copied,
+        copied=mixer.copied + feed.copied + _streamed(layer, hidden),
         divided=mixer.divided + feed.divided,
         per_kv_head=mixer.per_kv_head,
         kv_heads=mixer.kv_heads,
         scores=mixer.scores,
         routed=feed.routed,
         routed_inner=feed.routed_inner,
-        entry=ELEMENT * hidden,
+        entry=ELEMENT * hidden * layer.streams,
         gradients=max(mixer.gradients, feed.gradients),
     )
+
+
+def _streamed(layer: Layer, hidden: int) -> float:
+    """Under hyper-connections every block keeps all streams before it and their mix, of which `_block` counts one plane
+    (mHC, arXiv:2512.24880, section 4.3.2, where nothing is recomputed).
+    """
+    blocks = (layer.mixer is not None) + (layer.feed is not None)
+    return ELEMENT * hidden * layer.streams * blocks if layer.streams > 1 else 0.0
 
 
 def _block(hidden: int, recipe: Recipe, dropped: tuple[str, ...], read: float) -> float:

@@ -22,9 +22,9 @@ class SpeedConstants:
         attention: achieved ÷ ideal time of attention kernels; scan: of recurrent states on vector units.
         passes: times that what a layer keeps is read or written in all.
         launch_s: s per layer pass that no data explains (launches, synchronisation with the host).
-        tensor: share of tensor and context exchange that is not hidden.
-        exchange, overlapped: achieved ÷ ideal time of expert exchange; under an interleaved schedule, which hides part
-            of it behind another chunk.
+        tensor: achieved ÷ ideal time of tensor and context exchange, without what products hide.
+        exchange, overlapped: the same of expert exchange; under an interleaved schedule, which hides part of it, and of
+            what stages hand each other, behind another chunk.
         gradients: the same for gradients and weights between steps; optimizer: of its pass over the states.
     """
 
@@ -42,7 +42,7 @@ class SpeedConstants:
     optimizer: float = 1.5
 
     def of_micro_batch(self, virtual: Any) -> dict[str, Any]:
-        """Factor of each term of a micro-batch; `virtual` stages decide whether expert exchange is hidden."""
+        """Factor of each term of a micro-batch; `virtual` stages decide whether exchanges are hidden."""
         return {
             "dense products": self.products,
             "expert products": self.experts,
@@ -54,6 +54,7 @@ class SpeedConstants:
             "dequantisation": 1.0,
             "tensor exchange": self.tensor,
             "context exchange": self.tensor,
+            "stage exchange": np.where(np.asarray(virtual) > 1, self.overlapped, 1.0),
             "expert exchange": np.where(np.asarray(virtual) > 1, self.overlapped, self.exchange),
         }
 
@@ -125,24 +126,24 @@ class Calibration:
 
 CALIBRATED: Final = Calibration(
     base={
-        "products": 1.622,
-        "experts": 1.584,
-        "attention": 1.084,
-        "scan": 2.189,
-        "passes": 15.84,
-        "launch_s": 0.0008753,
-        "tensor": 0.9198,
-        "exchange": 0.5714,
-        "overlapped": 0.2728,
-        "gradients": 0.8417,
+        "products": 1.55,
+        "experts": 1.654,
+        "attention": 1.1,
+        "scan": 2.214,
+        "passes": 15.49,
+        "launch_s": 0.0009492,
+        "tensor": 0.8656,
+        "exchange": 0.5492,
+        "overlapped": 0.2689,
+        "gradients": 1.072,
         "optimizer": 1.5,
     },
-    compute={"DGX-B200": 0.9229, "DGX-B300": 0.7764, "DGX-GB300": 0.8113, "DGX-H100": 0.8368},
-    host={"DGX-B200": 1.753, "DGX-B300": 2.187, "DGX-H100": 2.014},
-    formats={"bf16": 1.276, "mxfp8": 1.11, "nvfp4": 1.497},
-    software={"25.09": 1.348, "25.11": 1.398, "26.02": 1.337, "26.04": 1.212, "26.06": 1.0, "26.08": 0.9411},
+    compute={"DGX-B200": 0.9475, "DGX-B300": 0.784, "DGX-GB300": 0.8262, "DGX-H100": 0.751},
+    host={"DGX-B200": 1.656, "DGX-B300": 2.193, "DGX-H100": 1.936},
+    formats={"bf16": 1.162, "mxfp8": 1.094, "nvfp4": 1.413},
+    software={"25.09": 1.338, "25.11": 1.376, "26.02": 1.333, "26.04": 1.211, "26.06": 1.0, "26.08": 0.9452},
     fitted_on="NVIDIA Megatron-Bridge performance summary and archive, 25.09 to 26.08",
-    date="2026-11-30",
-    error=(0.131, 0.092),
-    frameworks={"torchtitan": (1.000, 4.384)},
+    date="2026-12-01",
+    error=(0.125, 0.094),
+    frameworks={"torchtitan": (1.000, 4.934)},
 )

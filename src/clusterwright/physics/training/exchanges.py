@@ -1,8 +1,8 @@
 """Ideal seconds of what GPUs send each other in a training step, by kind of parallelism.
 
-Sources: arXiv:2205.05198 (four gathers or scatters per layer under sequence parallelism, one more gather in the
-backward pass); DeepSeek-V3, arXiv:2412.19437, section 3.2 (a token crosses to a node once, however many of its experts
-are there); ZeRO, arXiv:1910.02054, section 7 (volume of exchanged states).
+Sources: arXiv:2205.05198, section 4.2.2 (a gather and a scatter per block under sequence parallelism, forward and
+back, and one more gather of what the block read); DeepSeek-V3, arXiv:2412.19437, section 3.2 (a token crosses to a node
+once, however many of its experts are there); ZeRO, arXiv:1910.02054, section 7 (volume of exchanged states).
 """
 
 from __future__ import annotations
@@ -30,11 +30,15 @@ Sizes = Mapping[str, Any]
 def tensor_exchange(
     layers: list[tuple[Layer, int]], decoder: Decoder, tokens: Any, sizes: Sizes, system: System
 ) -> Any:
-    """s of gathers and scatters of the residual stream among tensor ranks: nine planes per layer, forward and back."""
-    tp = sizes["tp"]
+    """s of gathers and scatters of the residual stream among tensor ranks: five planes per block, two of them forward.
+
+    Ranks of several domains first exchange inside each, then every one of them its share over its own NIC.
+    """
     blocks = sum(n * ((layer.mixer is not None) + (layer.feed is not None)) for layer, n in layers)
-    planes = 4.5 * blocks * tokens * decoder.hidden * 2.0 * (tp - 1) / tp
-    return planes / _rate(tp, system)
+    here = np.minimum(sizes["tp"], system.domain)
+    domains = sizes["tp"] / here
+    per_byte = (1 - 1 / here) / system.scale_up_bytes_s + (1 - 1 / domains) / (here * system.nic_bytes_s)
+    return 5.0 * blocks * tokens * decoder.hidden * 2.0 * per_byte
 
 
 def context_exchange(layers: list[tuple[Layer, int]], tokens: Any, sizes: Sizes, system: System) -> Any:
@@ -62,6 +66,15 @@ def expert_exchange(layers: list[tuple[Layer, int]], tokens: Any, sizes: Sizes, 
         far = plane * np.minimum(feed.active, domains) * (1 - 1 / domains) / system.nic_bytes_s
         total = total + np.maximum(near, far)
     return total * (ranks > 1)
+
+
+def stage_exchange(layers: list[tuple[Layer, int]], hidden: int, tokens: Any, sizes: Sizes, system: System) -> Any:
+    """s of handing activations to the next stage and their gradients to the one before, by every virtual stage; over
+    NICs where the job leaves a domain, for stages are the outermost ranks (Megatron-Core `parallel_state.py`).
+    """
+    job = sizes["tp"] * sizes["cp"] * sizes["dp"] * sizes["pp"]
+    plane = 2.0 * tokens * hidden * max(layer.streams for layer, _ in layers) / sizes["tp"]
+    return 2 * sizes["vp"] * plane / _rate(job, system) * (sizes["pp"] > 1)
 
 
 def copies_exchange(parameters: Any, copies: Any, ranks: Any, system: System) -> Any:

@@ -14,16 +14,18 @@ import numpy as np
 
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.layouts import Layout
+from clusterwright.physics.training.amounts import amounts
 from clusterwright.physics.training.calibration import Calibration
 from clusterwright.physics.training.recipes import Recipe
-from clusterwright.physics.training.speed import TERMS, amounts, repeated
+from clusterwright.physics.training.speed import TERMS, beyond, repeated
 from clusterwright.physics.training.systems import System
 
 #: Physical guess and width (of its logarithm) of every base constant: achieved shares of 55, 50 and 80 %, passes of a
-#: fused layer, tens of launches of 10 µs, exchange three fifths hidden.
+#: fused layer, tens of launches of 10 µs, exchange three fifths hidden (of
+#: tensor exchange the narrower, for more than all of it cannot show).
 GUESSES: Final[dict[str, tuple[float, float]]] = {
     "products": (1.5, 0.3), "experts": (1.8, 0.3), "attention": (1.2, 0.15), "scan": (1.5, 0.4), "passes": (4.0, 0.7),
-    "launch_s": (3e-4, 1.0), "tensor": (0.5, 0.7), "exchange": (0.8, 0.7), "overlapped": (0.5, 0.7),
+    "launch_s": (3e-4, 1.0), "tensor": (0.5, 0.35), "exchange": (0.8, 0.7), "overlapped": (0.5, 0.7),
     "gradients": (0.6, 0.7),
 }  # fmt: skip
 _OPTIMIZER: Final = 1.5
@@ -53,7 +55,7 @@ class _Table:
 
     terms: dict[str, Array]
     step: dict[str, Array]
-    stretch: Array
+    bubble: Array
     virtual: Array
     moe: Array
     log_measured: Array
@@ -112,7 +114,7 @@ def _table(runs: Sequence[Measured]) -> _Table:
     return _Table(
         terms=terms,
         step=step,
-        stretch=1 + (pp - 1) / (vp * step["micro-batches"]),
+        bubble=1 + (pp - 1) / (vp * step["micro-batches"]),
         virtual=vp,
         moe=np.array([r.decoder.is_moe for r in runs]),
         log_measured=np.log([r.step_s for r in runs]),
@@ -143,7 +145,6 @@ def _log_predicted(table: _Table, x: Array) -> Array:
     factors = {
         "dense products": value["products"] * compute * form,
         "expert products": value["experts"] * compute * form,
-        "head": value["products"] * compute,
         "attention": value["attention"] * compute,
         "state scan": value["scan"] * compute,
         "elementwise passes": value["passes"] * software,
@@ -152,12 +153,15 @@ def _log_predicted(table: _Table, x: Array) -> Array:
         "context exchange": value["tensor"],
         "expert exchange": np.where(table.virtual > 1, value["overlapped"], value["exchange"]) * software,
     }
-    busy: Array = np.zeros(len(table.moe))
+    layers: Array = np.zeros(len(table.moe))
     for name in TERMS:
         if name in factors:
-            busy = busy + factors[name] * table.terms[name]
+            layers = layers + factors[name] * table.terms[name]
+    head = value["products"] * compute * table.terms["head"]
+    between = np.where(table.virtual > 1, value["overlapped"] * software, 1.0) * table.terms["stage exchange"]
+    busy = table.step["fullest stage"] * layers + beyond(head, layers, table.step) + between
     step = value["gradients"] * table.step["gradients and weights"] + _OPTIMIZER * table.step["optimizer"]
-    result: Array = np.log(busy * table.step["micro-batches"] * table.stretch + step + table.step["host transfers"])
+    result: Array = np.log(busy * table.step["micro-batches"] * table.bubble + step + table.step["host transfers"])
     return result
 
 

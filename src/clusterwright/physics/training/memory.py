@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clusterwright.model.decoders import Decoder
+from clusterwright.model.decoders import Decoder, Layer
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.activations import Kept, kept
 from clusterwright.physics.training.recipes import MEMORY, SHARDS_WEIGHTS, MemoryConstants, Recipe
@@ -139,7 +139,7 @@ def _stages(
     """Terms in B of every stage; of those in the middle with equal layers the earliest, which holds most micro-batches,
     where only the fullest is asked for.
     """
-    counts = stage_counts(decoder, pp, vp, recipe.stage_layers)
+    counts = stage_counts(decoder, pp, vp, recipe.stage_layers, recipe.drafts)
     job = _Job(decoder, pp, vp, sizes, recipe, constants, float(recipe.micro_batch) if micro is None else micro)
     return [(counts[i], job.terms(counts, i)) for i in (_candidates(counts) if only_fullest else range(pp))]
 
@@ -165,7 +165,7 @@ class _Job:
     micro: Any
 
     def terms(self, counts: np.ndarray[Any, Any], stage: int) -> Terms:
-        held = stage_portions(self.decoder, counts, stage)
+        held = stage_portions(self.decoder, counts, stage, self.recipe.drafts)
         found = self._states(held, counts, stage)
         found["gathered layers"] = self._gathered(held, stage)
         activations, work = self._activations(counts, stage)
@@ -184,7 +184,7 @@ class _Job:
         tp, dense, experts = self.sizes["tp"], *self._parameters(held)
         copies, most = self.sizes["dp"] * self.sizes["cp"], self.recipe.shard_ranks or math.inf
         ranks = np.minimum(copies, most)
-        expert_copies = np.minimum(np.maximum(copies * tp / self._expert_ranks(), 1.0), most)
+        expert_copies = np.maximum(ranks * tp / self._expert_ranks(), 1.0)
         states = states_of(self.recipe)
         if self.recipe.adapter_rank is not None:
             trained = self._adapters(counts, stage) / tp
@@ -216,7 +216,8 @@ class _Job:
         return ((dense - tables) * each + tables * wide) / within + experts * each / among
 
     def _tables(self, stage: int) -> Any:
-        return sum(p.dense_at(self.sizes["tp"]) for p in table_portions(self.decoder, self.pp, stage))
+        found = table_portions(self.decoder, self.pp, stage, self.recipe.drafts)
+        return sum(p.dense_at(self.sizes["tp"]) for p in found)
 
     def _parameters(self, held: list[tuple[float, Portion]]) -> tuple[Any, Any]:
         tp, ranks = self.sizes["tp"], self._expert_ranks()
@@ -247,7 +248,7 @@ class _Job:
 
     def _gathered_frozen(self, held: list[tuple[float, Portion]], stage: int) -> Any:
         """Frozen weights have no gradients, one copy is not gathered; a 4-bit unit at work is widened."""
-        layers = held[: len(held) - len(table_portions(self.decoder, self.pp, stage))]
+        layers = held[: len(held) - len(table_portions(self.decoder, self.pp, stage, self.recipe.drafts))]
         wide = self._largest(layers) * 2.0 if self.recipe.base == "nf4" and layers else 0.0
         if self.recipe.sharding not in SHARDS_WEIGHTS:
             return wide
@@ -269,13 +270,10 @@ class _Job:
     def _activations(self, counts: np.ndarray[Any, Any], stage: int) -> tuple[Any, Any]:
         """(kept by all micro-batches in flight, held by the layer at work in the backward pass) in B."""
         recipe, tokens = self.recipe, self._tokens()
-        covered = self._covered(counts[stage])
-        alive = in_flight(stage, self.pp, self.vp, self._micro_batches())
+        share = self._covered(counts[stage])
         kept_b: Any = 0.0
         work: Any = 0.0
-        for share, n, (layer, _) in zip(covered, counts[stage], self.decoder.groups, strict=True):
-            if not n:
-                continue
+        for n, layer in self._layers(counts, stage):
             part = kept(layer, self.decoder.hidden, recipe)
             whole = self._at(part)
             entry = part.entry_at(self.sizes["tp"], recipe)
@@ -285,19 +283,27 @@ class _Job:
             if recipe.recompute == "none":
                 repeated = 0.0
             work = np.maximum(work, repeated + part.gradients / self.sizes["tp"])
-        return kept_b * tokens * alive, work * tokens
+        return kept_b * tokens, work * tokens
+
+    def _layers(self, counts: np.ndarray[Any, Any], stage: int) -> list[tuple[Any, Layer]]:
+        """(micro-batches in flight through all layers of a kind, kind); draft layers run backward at once."""
+        alive = in_flight(stage, self.pp, self.vp, self._micro_batches())
+        kinds = zip(counts[stage], self.decoder.groups, strict=True)
+        held: list[tuple[Any, Layer]] = [(n * alive, layer) for n, (layer, _) in kinds if n]
+        return held + [(1.0, layer) for layer in self._drafts(stage)]
+
+    def _drafts(self, stage: int) -> tuple[Layer, ...]:
+        return self.decoder.drafts if self.recipe.drafts and stage == self.pp - 1 else ()
 
     def _at(self, part: Kept) -> Any:
         return part.at(self.sizes["tp"], self.sizes["etp"], self.recipe, self.recipe.sequence)
 
-    def _covered(self, counts: np.ndarray[Any, Any]) -> list[float]:
+    def _covered(self, counts: np.ndarray[Any, Any]) -> float:
         """Share of a stage's layers under full recomputation."""
         if self.recipe.recompute != "full":
-            return [0.0] * len(counts)
-        wanted = self.recipe.recompute_layers
-        total = float(counts.sum())
-        share = 1.0 if wanted is None or not total else min(1.0, wanted / total)
-        return [share] * len(counts)
+            return 0.0
+        wanted, total = self.recipe.recompute_layers, float(counts.sum())
+        return 1.0 if wanted is None or not total else min(1.0, wanted / total)
 
     def _tokens(self) -> Any:
         return self.micro * self.recipe.sequence / self.sizes["cp"]
@@ -306,14 +312,18 @@ class _Job:
         return np.maximum(self.recipe.global_batch / (self.sizes["dp"] * self.micro), 1.0)
 
     def _logits(self, stage: int) -> Any:
+        """B of logits at the head's backward pass; those of draft layers wait for theirs, 16 bits wide as gradients
+        where the loss is fused, else beside their fp32 softmax.
+        """
         if stage != self.pp - 1:
             return 0.0
         vocabulary, tokens = self.decoder.vocab / self.sizes["tp"], self._tokens()
         if self.recipe.logits == "chunked":
             chunks = math.ceil(self.decoder.vocab / self.decoder.hidden)
             return self.constants.unfused * tokens * vocabulary / chunks
-        each = self.constants.fused if self.recipe.logits == "fused" else self.constants.unfused
-        return each * tokens * vocabulary
+        fused = self.recipe.logits == "fused"
+        each, waiting = (self.constants.fused, 2.0) if fused else (self.constants.unfused, 6.0)
+        return (each + waiting * len(self._drafts(stage))) * tokens * vocabulary
 
     def _buckets(self) -> Any:
         """DeepSpeed's flat buffers for reducing and gathering, 16 bit; doubled over and over where they overlap."""

@@ -52,36 +52,42 @@ def portion(parts: tuple[Part, ...]) -> Portion:
 
 @dataclass(frozen=True)
 class Tables:
-    """What a decoder has outside its layers: on the first stage, on the last; the tied copy only of a pipeline."""
+    """What a decoder has outside its layers: on the first stage, on the last; the embedding of `first` apart."""
 
     first: Portion
     last: Portion
-    tied: Portion
+    embedding: Portion
 
 
 def tables(decoder: Decoder) -> Tables:
-    """Embedding and towers go first, head and norm last; a tied embedding is held by both."""
+    """Embedding and towers go first, head and norm last."""
     first = tuple(p for p in decoder.tables if p.role not in ("head", "norm")) + decoder.towers
     last = tuple(p for p in decoder.tables if p.role in ("head", "norm"))
-    tied = tuple(p for p in decoder.tables if p.role == "embedding") if decoder.tied else ()
-    return Tables(portion(first), portion(last), portion(tied))
+    embedding = tuple(p for p in decoder.tables if p.role == "embedding")
+    return Tables(portion(first), portion(last), portion(embedding))
 
 
-def stage_portions(decoder: Decoder, counts: np.ndarray[Any, Any], stage: int) -> list[tuple[float, Portion]]:
-    """(how often, portion) of everything on a stage."""
+def stage_portions(
+    decoder: Decoder, counts: np.ndarray[Any, Any], stage: int, drafts: bool = False
+) -> list[tuple[float, Portion]]:
+    """(how often, portion) of everything on a stage: its layers, draft layers on the last, tables."""
+    pp = len(counts)
     held = [(float(n), portion(layer.parts)) for n, (layer, _) in zip(counts[stage], decoder.groups, strict=True) if n]
-    return held + [(1.0, part) for part in table_portions(decoder, len(counts), stage)]
+    drafted = [portion(layer.parts) for layer in decoder.drafts] if drafts and stage == pp - 1 else []
+    return held + [(1.0, part) for part in drafted + table_portions(decoder, pp, stage, drafts)]
 
 
-def table_portions(decoder: Decoder, pp: int, stage: int) -> list[Portion]:
-    """What a stage has outside its layers."""
+def table_portions(decoder: Decoder, pp: int, stage: int, drafts: bool = False) -> list[Portion]:
+    """What a stage has outside its layers; the last one of a pipeline copies an embedding that is tied to the head, or
+    that draft layers read (Megatron-Core "Multi-Token Prediction").
+    """
     outside, found = tables(decoder), list[Portion]()
     if stage == 0:
         found.append(outside.first)
     if stage == pp - 1:
         found.append(outside.last)
-        if pp > 1 and decoder.tied:
-            found.append(outside.tied)
+        if pp > 1 and (decoder.tied or (drafts and decoder.drafts)):
+            found.append(outside.embedding)
     return found
 
 

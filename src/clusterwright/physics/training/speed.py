@@ -1,8 +1,10 @@
 """Time of a training step: products, attention, elementwise passes, launches, exchanges, bubble, optimizer.
 
 Every term is a physical amount (FLOP, bytes, kernels) divided by a datasheet rate and by one calibrated constant
-(`SpeedConstants`). The terms of a micro-batch add up over the layers of a pipeline stage; the bubble stretches them by
-(p − 1)/(v·m); what is left of gradient and weight exchange, the optimizer and the host's share come once per step.
+(`SpeedConstants`). The terms of a micro-batch add up over the slowest stage of a pipeline: the fullest one, and `head`
+is what the last one takes longer with its head and draft layers, 0 where it has so many layers less. The bubble
+stretches them by (p − 1)/(v·m); what is left of gradient and weight exchange, the optimizer and the host's share come
+once per step.
 
 Source of the bubble: arXiv:2104.04473, section 2.2.
 """
@@ -11,28 +13,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from clusterwright.model.decoders import (
-    Decoder,
-    Experts,
-    LatentAttention,
-    Layer,
-    StateMixer,
-)
+from clusterwright.model.decoders import Decoder
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.training.activations import kept
+from clusterwright.physics.training.amounts import Sizes, amounts
 from clusterwright.physics.training.calibration import CALIBRATED, SpeedConstants
-from clusterwright.physics.training.exchanges import context_exchange, copies_exchange, expert_exchange, tensor_exchange
-from clusterwright.physics.training.recipes import MEMORY, SHARDS_WEIGHTS, Recipe
-from clusterwright.physics.training.shares import expert_ranks, portion
-from clusterwright.physics.training.stages import stretches
-from clusterwright.physics.training.states import states_of
+from clusterwright.physics.training.recipes import Recipe
 from clusterwright.physics.training.systems import System
-from clusterwright.physics.training.work import FROZEN, Work, training_work
+from clusterwright.physics.training.work import FROZEN, work_of
 
 #: Factors on tokens per second between which nine of ten published runs of a model left out lie
 #: (`tools/validation/training_throughput.py`).
@@ -41,10 +33,9 @@ BAND: Final = (0.70, 1.35)
 TERMS: Final = (
     "dense products", "expert products", "head", "attention", "state scan", "elementwise passes", "launches",
     "dequantisation", "recomputation",
-    "tensor exchange", "context exchange", "expert exchange", "pipeline bubble", "gradients and weights", "optimizer",
-    "host transfers",
+    "tensor exchange", "context exchange", "expert exchange", "stage exchange", "pipeline bubble",
+    "gradients and weights", "optimizer", "host transfers",
 )  # fmt: skip
-Sizes = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +122,14 @@ def step_terms(
 ) -> dict[str, Any]:
     """Seconds of every term of TERMS; sizes are numbers or arrays of equal length."""
     per_micro, step = amounts(decoder, sizes, recipe, system, micro)
-    weights = constants.of_micro_batch(sizes["vp"])
-    m = step["micro-batches"]
-    terms: dict[str, Any] = {name: m * weights[name] * value for name, value in per_micro.items()}
+    weights, m = constants.of_micro_batch(sizes["vp"]), step["micro-batches"]
+    each: dict[str, Any] = {name: m * weights[name] * value for name, value in per_micro.items()}
+    head, between = each.pop("head"), each.pop("stage exchange")
     again = repeated(recipe, len(decoder.layers), sizes["pp"])
-    terms["recomputation"] = m * 0.0 + sum((share * terms[name] for name, share in again.items()), 0.0)
+    each["recomputation"] = m * 0.0 + sum((share * each[name] for name, share in again.items()), 0.0)
+    terms: dict[str, Any] = {name: step["fullest stage"] * value for name, value in each.items()}
+    terms["head"] = beyond(head, sum(each.values()), step)
+    terms["stage exchange"] = between
     busy = sum(terms.values())
     terms["pipeline bubble"] = busy * (sizes["pp"] - 1) / (sizes["vp"] * m)
     for name, factor in constants.of_step().items():
@@ -143,106 +137,13 @@ def step_terms(
     return terms
 
 
-def amounts(
-    decoder: Decoder, sizes: Sizes, recipe: Recipe, system: System, micro: Any = None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Ideal seconds (amount ÷ datasheet rate; launches: number of layer passes) per micro-batch, and per step."""
-    tp, pp, cp, dp = (sizes[k] for k in ("tp", "pp", "cp", "dp"))
-    batch = float(recipe.micro_batch) if micro is None else np.asarray(micro, float)
-    m = np.maximum(recipe.global_batch / (dp * batch), 1.0)
-    tokens = batch * recipe.sequence / cp
-    mine = tokens / (tp * pp)
-    layers = list(decoder.groups) + ([(layer, 1) for layer in decoder.drafts] if recipe.drafts else [])
-    work, peak = work_of(decoder, recipe), system.peak(recipe.precision)
-    dense, experts = work.dense * mine / peak, work.experts * mine / peak
-    head = work.head * mine / system.bf16
-    attention = _attention(work, system) * mine
-    passes = _passes(layers, decoder, recipe, tokens, sizes) / pp / system.memory_bytes_s
-    per_micro = {
-        "dense products": dense,
-        "expert products": experts,
-        "head": head,
-        "attention": attention,
-        "state scan": work.scan * mine / system.fp32,
-        "elementwise passes": passes,
-        "launches": _launches(layers) / pp,
-        "dequantisation": dequantisation(layers, sizes, recipe, system) / pp,
-        "tensor exchange": tensor_exchange(layers, decoder, tokens, sizes, system) / pp,
-        "context exchange": context_exchange(layers, tokens, sizes, system) / pp,
-        "expert exchange": expert_exchange(layers, tokens, sizes, system, recipe) / pp,
-    }
-    slowest = stretches(len(decoder.layers), pp, sizes["vp"])
-    per_micro = {name: value * (1.0 if name == "head" else slowest) for name, value in per_micro.items()}
-    step = _per_step(decoder, sizes, recipe, system, m)
-    step["micro-batches"] = m
-    return per_micro, step
+def beyond(head: Any, layers: Any, step: Mapping[str, Any]) -> Any:
+    """s that the last stage takes longer than the fullest one before it.
 
-
-def work_of(decoder: Decoder, recipe: Recipe) -> Work:
-    """FLOP per token of a recipe."""
-    return training_work(decoder, recipe.sequence, drafts=recipe.drafts, frozen=recipe.adapter_rank is not None)
-
-
-def _attention(work: Work, system: System) -> float:
-    """s per token: the backward kernel computes scores again, 7/6 of the model's FLOP, two rounds of exponentials."""
-    return work.attention * 7 / 6 / system.bf16 + 2 * work.scores / system.exponentials_s
-
-
-def _passes(layers: list[tuple[Layer, int]], decoder: Decoder, recipe: Recipe, tokens: Any, sizes: Sizes) -> Any:
-    """B of what the layers keep, read and written once, per micro-batch and GPU (all stages)."""
-    plain = Recipe(sequence=recipe.sequence)
-    total: Any = 0.0
-    for layer, count in layers:
-        part = kept(layer, decoder.hidden, plain, everything=True)
-        if _has_biases(layer):
-            part = replace(part, routed=2 * part.routed, routed_inner=2 * part.routed_inner)
-        total = total + count * part.at(sizes["tp"], sizes["etp"], plain, recipe.sequence)
-    return total * tokens
-
-
-def _has_biases(layer: Layer) -> bool:
-    """Whether experts add biases: added to and reduced from what every product puts out, beside clamped gates, which is
-    twice the passes (known from one model, gpt-oss).
+    Args:
+        head: s of the output table; layers: s of the layers of an average stage.
     """
-    feed = layer.feed
-    if not isinstance(feed, Experts):
-        return False
-    plain = feed.experts * feed.matrices * feed.hidden * feed.width
-    return sum(p.parameters for p in layer.parts if p.role == "experts") > plain
-
-
-def _launches(layers: list[tuple[Layer, int]]) -> float:
-    """Layer passes, an expert layer counted as EXPERT_KERNELS dense ones: it routes, permutes and exchanges as well."""
-    return sum(
-        count
-        * (
-            (1.0 if layer.mixer is not None else 0.0)
-            * (1.5 if isinstance(layer.mixer, LatentAttention | StateMixer) else 1.0)
-            + (EXPERT_KERNELS if isinstance(layer.feed, Experts) else 1.0 if layer.feed is not None else 0.0)
-        )
-        / 2
-        for layer, count in layers
-    )
-
-
-#: B of GPU memory that turning one 4-bit weight into 16 bits costs each time it is multiplied. From one published pair
-#: with everything else alike: Llama 3.1 8B, batches of 2 × 2,048 tokens on an RTX 4090, 3,083 tokens/s with LoRA and
-#: 2,413 with QLoRA (torchtune README, 2024-09): .37 s more for three passes over 7 G weights at 1,008 GB/s.
-DEQUANTISED_BYTES: Final = 18.0
-
-
-def dequantisation(layers: list[tuple[Layer, int]], sizes: Sizes, recipe: Recipe, system: System) -> Any:
-    """s per micro-batch of turning a 4-bit base into 16 bits: forward, backward, once more where it is recomputed."""
-    if recipe.adapter_rank is None or recipe.base != "nf4":
-        return 0.0 * sizes["tp"]
-    tp, ranks = sizes["tp"], expert_ranks(sizes["tp"], sizes["ep"], sizes["etp"])
-    held = sum(n * (p.dense_at(tp) + p.experts_at(ranks)) for n, p in ((n, portion(x.parts)) for x, n in layers))
-    times = 3 if recipe.recompute == "full" else 2
-    return times * DEQUANTISED_BYTES * held / system.memory_bytes_s
-
-
-#: Kernels of an expert block ÷ those of a dense one.
-EXPERT_KERNELS: Final = 4.0
+    return np.maximum(head + (step["last stage"] - step["fullest stage"]) * layers, 0.0)
 
 
 def repeated(recipe: Recipe, layers: int, pp: Any) -> dict[str, Any]:
@@ -268,36 +169,3 @@ def repeated(recipe: Recipe, layers: int, pp: Any) -> dict[str, Any]:
     if "moe" in recipe.modules:
         found |= {"expert products": product, "expert exchange": 1 / 2}
     return found
-
-
-def _per_step(decoder: Decoder, sizes: Sizes, recipe: Recipe, system: System, m: Any) -> dict[str, Any]:
-    """Ideal s of exchanging gradients and weights, of the optimizer's pass and of transfers to the host."""
-    tp, pp, cp, dp = (sizes[k] for k in ("tp", "pp", "cp", "dp"))
-    whole = portion(tuple(part for layer in decoder.layers for part in layer.parts) + decoder.tables)
-    ranks = expert_ranks(tp, sizes["ep"], sizes["etp"])
-    dense, experts = whole.dense_at(tp) / pp, whole.experts_at(ranks) / pp
-    copies = dp * cp
-    expert_copies = np.maximum(copies * tp / ranks, 1.0)
-    shards = recipe.sharding in SHARDS_WEIGHTS
-    sent = copies_exchange(dense, copies, tp, system) + copies_exchange(experts, expert_copies, ranks, system)
-    held = dense / copies + experts / expert_copies
-    if recipe.adapter_rank is not None:  # adapters themselves are too few to count
-        frozen = 2 * m * MEMORY.frozen(recipe.base)
-        hosted = frozen * held / system.host_bytes_s if recipe.offload == "parameters" else 0.0 * held
-        gathered = frozen * sent if shards else 0.0 * sent
-        return {"gradients and weights": gathered, "optimizer": 0.0 * held, "host transfers": hosted}
-    low = recipe.low_precision and recipe.fp8_weights
-    volume = (2 * m * 2.0 + 4.0) if shards else 4.0 + (1.0 if low else 2.0)
-    states = states_of(recipe)
-    per_parameter = 2 * (recipe.master_bytes + 2 * recipe.moment_bytes) + 4.0 + 2.0
-    divided = recipe.sharding != "ddp"
-    updated = held if divided else dense + experts
-    stepped = 2 * (recipe.master_bytes + 2 * recipe.moment_bytes) + 4.0
-    hosted = held * (6.0 / system.host_bytes_s + stepped / system.host_memory_bytes_s) * (1.0 if states.host else 0.0)
-    if recipe.offload == "parameters":
-        hosted = hosted + held * 2 * 2.0 * m / system.host_bytes_s
-    return {
-        "gradients and weights": volume * sent,
-        "optimizer": updated * per_parameter / system.memory_bytes_s * (0.0 if states.host else 1.0),
-        "host transfers": hosted,
-    }

@@ -19,6 +19,10 @@ from clusterwright.physics.training.recipes import SHARDS_WEIGHTS, Recipe
 #: B per parameter of a full checkpoint: bf16 weights 2, master weights 4, two moments 8.
 CHECKPOINT_BYTES: Final = 14.0
 
+#: B per parameter of a cast in one orientation, scales of its blocks included (Transformer Engine: fp8 one scale per
+#: tensor, mxfp8 one per 32 elements, nvfp4 one per 16).
+CAST_BYTES: Final = {"fp8": 1.0, "mxfp8": 1 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -73,7 +77,7 @@ def checkpoint_bytes(parameters: float) -> float:
 
 
 def _weights(recipe: Recipe) -> Held:
-    casts = 2.0 if recipe.low_precision else 0.0
+    casts = 2 * CAST_BYTES.get(recipe.precision, 0.0)
     if recipe.sharding in SHARDS_WEIGHTS:
         return Held(0.0, 2.0)
     return Held(casts, 0.0) if recipe.fp8_weights else Held(2.0 + casts, 0.0)

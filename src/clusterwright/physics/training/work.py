@@ -25,6 +25,7 @@ from clusterwright.model.decoders import (
     Mixer,
     StateMixer,
 )
+from clusterwright.physics.training.recipes import Recipe
 
 #: Forward and backward FLOP per forward FLOP; forward FLOP per state element.
 PASSES: Final = 3.0
@@ -84,6 +85,11 @@ def training_work(decoder: Decoder, sequence: int, *, drafts: bool = False, froz
         dense, experts, head = (FROZEN * value for value in (total.dense, total.experts, total.head))
         total = replace(total, dense=dense, experts=experts, head=head)
     return total
+
+
+def work_of(decoder: Decoder, recipe: Recipe) -> Work:
+    """FLOP per token of a recipe."""
+    return training_work(decoder, recipe.sequence, drafts=recipe.drafts, frozen=recipe.adapter_rank is not None)
 
 
 def layer_work(layer: Layer, sequence: int) -> Work:

@@ -13,7 +13,8 @@ from clusterwright.physics.training.memory import training_memory_arrays
 from clusterwright.physics.training.recipes import MEMORY, MemoryConstants, Recipe
 from clusterwright.physics.training.runs import Checkpointing, Run, plan_run
 from clusterwright.physics.training.shares import trained_parameters
-from clusterwright.physics.training.speed import step_time_arrays, work_of
+from clusterwright.physics.training.speed import step_time_arrays
+from clusterwright.physics.training.work import work_of
 from clusterwright.plan.searching.columns import Bools, Floats, Ints, gpus
 from clusterwright.plan.searching.machines import reported_gib, system
 from clusterwright.plan.searching.questions import TrainingQuestion

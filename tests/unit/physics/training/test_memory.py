@@ -11,6 +11,7 @@ from validation.training_systems import SYSTEMS
 
 from builders.decoders import DEEPSEEK_V3, LLAMA, QWEN3_MOE, decoder
 from clusterwright.physics.layouts import Layout
+from clusterwright.physics.training.activations import kept
 from clusterwright.physics.training.advice import changes
 from clusterwright.physics.training.memory import GIB, training_memory, training_memory_arrays
 from clusterwright.physics.training.recipes import Recipe
@@ -152,3 +153,25 @@ def test_an_uneven_load_of_experts_keeps_more() -> None:
     even, uneven = (terms(model, layout, Recipe(expert_imbalance=i))["activations"] for i in (1.0, 1.5))
     routed = 8 * 2 * (4096 + 3 * 1536)
     assert (uneven - even) * GIB == pytest.approx(0.5 * routed * 4096 * 94)
+
+
+def test_draft_layers_are_held_by_the_last_stage_with_an_embedding_of_their_own() -> None:
+    model, layout = decoder(DEEPSEEK_V3), Layout(pp=4, dp=8, ep=8)
+    sizes = tuple(int(s.layers) for s in training_memory(model, layout, Recipe(drafts=True)).stages)
+    recipe = Recipe(global_batch=64, stage_layers=sizes)
+    without, with_drafts = (training_memory(model, layout, replace(recipe, drafts=d)).stages for d in (False, True))
+    assert without[:3] == with_drafts[:3]
+    more = {name: value - dict(without[3].terms)[name] for name, value in with_drafts[3].terms}
+    draft = model.drafts[0]
+    experts = sum(p.parameters for p in draft.parts if p.split == "experts")
+    assert more["weights"] * GIB == pytest.approx(2 * (draft.parameters - experts * 7 / 8 + 129280 * 7168))
+    each = kept(draft, model.hidden, recipe).at(1, 1, recipe, 4096)
+    assert more["activations"] * GIB == pytest.approx(each * 4096)
+
+
+def test_fewer_ranks_share_the_states_of_experts_that_lie_on_all_of_them() -> None:
+    model, layout = decoder(QWEN3_MOE), Layout(dp=64, ep=8)
+    experts = sum(p.parameters * n for p, n in model.parts() if p.split == "experts")
+    recipe = Recipe(framework="torchtitan", sharding="fsdp", shard_ranks=8)
+    found = terms(model, layout, recipe)
+    assert found["optimizer"] * GIB == pytest.approx(12 * ((model.parameters - experts) / 8 + experts / 8))

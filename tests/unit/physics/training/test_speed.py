@@ -97,6 +97,25 @@ def test_the_bubble_is_its_share_of_a_step_of_products_only() -> None:
     assert found["pipeline bubble"] / inside == pytest.approx(7 / (32 + 7))
 
 
+def test_ranks_that_keep_shares_of_gradients_reduce_them_with_every_micro_batch() -> None:
+    found = {}
+    for sharding in ("zero1", "zero2", "zero3"):
+        recipe = Recipe(framework="deepspeed", sharding=sharding, global_batch=32)
+        step = step_time(decoder(LLAMA), Layout(dp=8), recipe, SYSTEMS["DGX-H100"])
+        found[sharding] = dict(step.terms)["gradients and weights"]
+    assert found["zero2"] / found["zero1"] == pytest.approx((4 * 4 + 2) / (4 + 2))
+    assert found["zero3"] / found["zero1"] == pytest.approx(4 * (2 * 2 + 4) / (4 + 2))
+
+
+def test_context_ranks_launch_attention_once_for_the_keys_of_each() -> None:
+    model = decoder(LLAMA)
+    launches = [
+        dict(step_time(model, Layout(cp=cp, dp=8), Recipe(global_batch=64), SYSTEMS["DGX-H100"]).terms)["launches"]
+        for cp in (1, 4)
+    ]
+    assert launches[1] / launches[0] == pytest.approx((2 + 0.4 * 3) / 2)
+
+
 def test_recomputing_whole_layers_adds_a_forward_pass() -> None:
     model, layout = decoder(LLAMA), Layout(dp=8)
     plain, again = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from builders.decoders import DEEPSEEK_V3, LLAMA, decoder
@@ -30,6 +32,9 @@ GPT = Layer(Attention(HEADS, HEADS, 128, 128), Mlp(4 * H, 2), (Part("mlp", 8 * H
         (Recipe(framework="megatron-deepspeed", sharding="zero1", precision="fp16"), 1, 20),  # BLOOM's 20 B
         (Recipe(framework="megatron-deepspeed", sharding="zero1", gradient_accumulation_bytes=4), 8, 8 + 12 / 8),
         (Recipe(sharding="ddp"), 8, 16),
+        (Recipe(precision="fp8", fp8_weights=True), 1, 18),  # two 8-bit casts in place of 16-bit weights
+        (Recipe(precision="mxfp8", fp8_weights=True), 1, 18 + 2 / 32),
+        (Recipe(precision="nvfp4"), 1, 18 + 2 * (0.5 + 1 / 16)),
     ],
 )
 def test_bytes_per_parameter(recipe: Recipe, ranks: float, expected: float) -> None:
@@ -103,7 +108,7 @@ def test_micro_batches_in_flight_fall_from_first_to_last_stage() -> None:
 
 
 def test_layers_go_to_stages_in_order_and_embedding_and_head_count_as_layers() -> None:
-    model = decoder(LLAMA, num_hidden_layers=126)
+    model = decoder(LLAMA, num_hidden_layers=126, hidden_size=16384, num_attention_heads=128, intermediate_size=53248)
     assert stage_counts(model, 8, 1).sum(axis=1).tolist() == [15, 16, 16, 16, 16, 16, 16, 15]
     assert stage_counts(model, 2, 1, (60, 66)).sum(axis=1).tolist() == [60, 66]
     moe = stage_counts(decoder(DEEPSEEK_V3), 4, 1)
@@ -111,3 +116,11 @@ def test_layers_go_to_stages_in_order_and_embedding_and_head_count_as_layers() -
     assert moe[:, 0].sum() == 3
     with pytest.raises(ValueError, match="do not divide 126 layers"):
         stage_counts(model, 2, 1, (60, 60))
+
+
+def test_hyper_connections_keep_every_stream_before_each_block() -> None:
+    """mHC, arXiv:2512.24880: n streams of the residual, mixed into what a block reads and back."""
+    layer, recipe = decoder(LLAMA).layers[0], Recipe()
+    one, four = (kept(replace(layer, streams=n), 4096, recipe) for n in (1, 4))
+    assert four.at(1, 1, recipe, 4096) - one.at(1, 1, recipe, 4096) == 2 * 4 * 2 * 4096
+    assert (one.entry_at(1, recipe), four.entry_at(1, recipe)) == (2 * 4096, 4 * 2 * 4096)
