@@ -117,7 +117,9 @@ def share_blocks(
     if any(k.ratio > 1 or k.role == "compressor" for _, k in kept):
         return _compressed(kept, stage_count, packed=packed)
     if all(k.kind == "full" for _, k in kept):
-        size = [sum(k.entry_bytes for s, k in kept if s == stage) * block_tokens for stage in range(stage_count)]
+        size = [0] * stage_count
+        for stage, k in kept:
+            size[stage] += k.entry_bytes * block_tokens
         return Pool((Group("full", block_tokens),), tuple(size), uniform=True)
     return _paged(kept, stage_count, block_tokens, state_blocks, limit)
 

@@ -122,8 +122,11 @@ def pool_of(case: Case) -> Pool:
 
     Before groups of windowed layers, V1 gave blocks back only where every layer has a window.
     """
+    return _pool(case, _kept(case))
+
+
+def _pool(case: Case, kept: Sequence[tuple[int, Kept]]) -> Pool:
     settings = _settings(case)
-    kept = _kept(case)
     alike = not settings.is_v0 and all(k.kind == "window" for _, k in kept)
     return share_blocks(
         kept,
@@ -199,7 +202,8 @@ def _plan(case: Case, measured: Measured) -> EngineMemory:
     inside = settings.version >= versions.GRAPHS_INSIDE_SINCE
     by_stage = _stages(case, step, measured)
     pools = [s.pool(budget, non_torch, graphs if inside else 0.0) for s in by_stage]
-    pool = pool_of(case)
+    kept = _kept(case)
+    pool = _pool(case, kept)
     blocks = pool.blocks([max(0.0, gib) * GIB for gib in pools])
     binding = _binding(pools, pool)
     stage = by_stage[binding]
@@ -226,7 +230,7 @@ def _plan(case: Case, measured: Measured) -> EngineMemory:
         reported_gib=whole(gpu.reported_gib),
         memory_share=share,
         kv_pool_gib=pools[binding],
-        kv_bytes_per_token=token_bytes(case),
+        kv_bytes_per_token=_token_bytes(case, kept),
         kv_tokens=printed_tokens(pool, settings, blocks, concurrency, step.length)
         * (case.layout.dcp if pool.uniform else 1)
         * case.layout.dp,
@@ -241,9 +245,13 @@ def _plan(case: Case, measured: Measured) -> EngineMemory:
 
 def token_bytes(case: Case) -> float:
     """B of one more token of a long sequence on the fullest GPU, drafting layers included, blocks not rounded."""
+    return _token_bytes(case, _kept(case))
+
+
+def _token_bytes(case: Case, held: Sequence[tuple[int, Kept]]) -> float:
     kinds = ("full",) if _window_aware(_settings(case)) else ("full", "window", "chunk")
     sizes = [0.0] * case.layout.pp
-    for stage, kept in _kept(case):
+    for stage, kept in held:
         if kept.kind in kinds and kept.role != "compressor":
             sizes[stage] += kept.entry_bytes / kept.ratio
     return max(sizes) / case.layout.dcp

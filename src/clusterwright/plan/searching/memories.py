@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from clusterwright.model.decoders import Attention, Decoder, LatentAttention
@@ -78,21 +79,32 @@ def _plain(engine: str) -> Settings:
 
 def plan(question: ServingQuestion, decoder: Decoder, layout: Layout, length: int, *, advise: bool) -> EngineMemory:
     """The engine's memory plan of one layout."""
-    how, gpu = settings(question, length), engine_gpu(question.pool)
-    if question.engine == "vllm":
+    return plans(question, decoder, (layout,), length, advise=advise)[0]
+
+
+def plans(
+    question: ServingQuestion, decoder: Decoder, layouts: Sequence[Layout], length: int, *, advise: bool = False
+) -> list[EngineMemory]:
+    """The engine's memory plan of each layout."""
+    planned, gpu = _planner(question.engine, settings(question, length)), engine_gpu(question.pool)
+    return [planned(decoder, layout, gpu, advise=advise) for layout in layouts]
+
+
+def _planner(engine: str, how: Settings) -> Callable[..., EngineMemory]:
+    if engine == "vllm":
         from clusterwright.physics.engines import vllm
 
         assert isinstance(how, vllm.VllmSettings)
-        return vllm.plan_memory(decoder, layout, gpu, how, advise=advise)
-    if question.engine == "sglang":
+        return partial(vllm.plan_memory, settings=how)
+    if engine == "sglang":
         from clusterwright.physics.engines import sglang
 
         assert isinstance(how, sglang.SglangSettings)
-        return sglang.plan_memory(decoder, layout, gpu, how, advise=advise)
+        return partial(sglang.plan_memory, settings=how)
     from clusterwright.physics.engines import tensorrt_llm
 
     assert isinstance(how, tensorrt_llm.TrtllmSettings)
-    return tensorrt_llm.plan_memory(decoder, layout, gpu, how, advise=advise)
+    return partial(tensorrt_llm.plan_memory, settings=how)
 
 
 def groups(layout: Layout) -> int:
@@ -100,21 +112,21 @@ def groups(layout: Layout) -> int:
     return layout.dp * layout.attention_dp
 
 
-def most_sequences(question: ServingQuestion, decoder: Decoder, layout: Layout) -> int:
-    """Sequences that the engine runs at a time on all groups of a replica, whatever the cache holds."""
+def most_sequences(question: ServingQuestion, decoder: Decoder) -> int:
+    """Sequences that the engine runs at a time on one group of a replica, whatever the cache holds."""
     how = settings(question, longest_sequence(question))
     if question.engine == "vllm":
         from clusterwright.physics.engines.vllm import step_of
 
-        return step_of(Case(decoder, layout, engine_gpu(question.pool), how)).sequences * groups(layout)
+        return step_of(Case(decoder, Layout(), engine_gpu(question.pool), how)).sequences
     if question.engine == "sglang":
         from clusterwright.physics.engines.sglang import default_requests
 
-        return (how.max_num_seqs or default_requests(0, 1)) * groups(layout)
+        return how.max_num_seqs or default_requests(0, 1)
     from clusterwright.physics.engines.tensorrt_llm import TrtllmSettings
 
     assert isinstance(how, TrtllmSettings)
-    return (how.max_num_seqs or how.constants.batch) * groups(layout)
+    return how.max_num_seqs or how.constants.batch
 
 
 def places(question: ServingQuestion, decoder: Decoder, layout: Layout, planned: EngineMemory) -> float:

@@ -93,10 +93,11 @@ def judge(question: ServingQuestion, constants: Constants, layouts: tuple[Layout
     except KeyError:
         reason = np.where(reason == Reason.NONE, int(Reason.FORMAT), reason)
         return Judged(sizes, reason, {}, figures)
-    planned: dict[int, EngineMemory] = {}
-    for row in np.flatnonzero(reason == Reason.NONE):
-        planned[int(row)] = memories.plan(question, decoder, layout_at(sizes, int(row)), length, advise=False)
-        if not planned[int(row)].fits:
+    tried = [int(row) for row in np.flatnonzero(reason == Reason.NONE)]
+    plans = memories.plans(question, decoder, [layout_at(sizes, row) for row in tried], length)
+    planned = dict(zip(tried, plans, strict=True))
+    for row, plan in planned.items():
+        if not plan.fits:
             reason[row] = int(Reason.MEMORY)
     rows = np.flatnonzero(reason == Reason.NONE)
     if len(rows):
@@ -148,11 +149,12 @@ def _workers(
     pairs = zip(layouts, (planned[int(row)] for row in rows), strict=True)
     room = [memories.places(question, decoder, layout, plan) for layout, plan in pairs]
     mean = question.lengths.mean_in + question.lengths.mean_out
+    groups = np.array([memories.groups(layout) for layout in layouts])
     return Workers(
         question,
         constants,
         side_columns(question, moved, layouts, room),
         wide=np.array([layout.gpus for layout in layouts]),
-        places=np.array([memories.groups(layout) for layout in layouts]) * np.array(room) / mean,
-        running=np.array([memories.most_sequences(question, decoder, layout) for layout in layouts]),
+        places=groups * np.array(room) / mean,
+        running=groups * memories.most_sequences(question, decoder),
     )
