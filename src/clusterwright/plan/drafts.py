@@ -299,7 +299,7 @@ def _draft_training(
     if isinstance(model, Unplanned):
         memory = Unplanned(f"{prefix}.memory", model.reason, model.missing)
         return Draft(name, workload, site, model, layout, memory, request=request, wanted=1)
-    against = why_impossible(layout, site, model.decoder)
+    against = why_impossible(layout, site, model.decoder, crossing=layout.declared)
     if against:
         sheet.misfit(f"{prefix}.placement", f"{path}.parallel", against)
     tried = dict.fromkeys(_training_layouts(train, site, layout)) | {layout: None}
@@ -320,6 +320,6 @@ def _training_candidate(
     sheet: Sheet, name: str, train: Train, model: PlannedModel, site: Site, layout: Layout
 ) -> Candidate:
     prefix = f"workloads.{name}.choices.{str(layout).replace(' ', '-')}.memory"
-    against = why_impossible(layout, site, model.decoder)
+    against = why_impossible(layout, site, model.decoder, crossing=layout.declared)
     memory = plan_training_memory(sheet, prefix, f"workloads.{name}.train", train, model, site, layout)
     return Candidate(layout, memory, None, against)

@@ -56,9 +56,13 @@ def serving_layouts(site: Site) -> list[Layout]:
     return layouts
 
 
-def why_impossible(layout: Layout, site: Site, model: Decoder) -> str:
-    """Reason that holds whatever the memory, or ""."""
-    if layout.tp > site.domain_gpus:
+def why_impossible(layout: Layout, site: Site, model: Decoder, *, crossing: bool = False) -> str:
+    """Reason that holds whatever the memory, or "".
+
+    Args:
+        crossing: tensor ranks may leave the domain, at the network's price.
+    """
+    if layout.tp > site.domain_gpus and not crossing:
         return (
             f"tensor parallelism over {layout.tp} GPUs leaves the domain of {site.domain_gpus} joined by NVLink or xGMI"
         )

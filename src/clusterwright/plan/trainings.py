@@ -165,7 +165,8 @@ def _estimate(
         band = None
     else:
         computed = _by_steps(sheet, prefix, path, train, model, recipe, site, layout, network)
-        band = None if qualified else BAND
+        crossed = _crossed(sheet, workload, prefix, site, layout)
+        band = None if qualified or crossed else BAND
     if isinstance(computed, Unplanned):
         return computed
     if traffic is None:
@@ -182,6 +183,19 @@ def _estimate(
         sheet.declared(f"{path}.sequence", train.sequence, "tokens"),
         band=band,
     )
+
+
+def _crossed(sheet: Sheet, workload: str, prefix: str, site: Site, layout: Layout) -> bool:
+    """Whether tensor ranks leave the domain, which the plan then says with what it costs."""
+    exchange, step = (sheet.figures.get(f"{prefix}.{n}") for n in ("step_tensor_exchange", "computed_step_time"))
+    if layout.tp <= site.domain_gpus or exchange is None or step is None:
+        return False
+    sheet.limit(
+        f"{speed_of(workload)} has no band: its constants were fitted with tensor ranks inside a domain; here "
+        f"{layout.tp} ranks cross domains of {site.domain_gpus}, and their exchange takes {exchange} of the {step} of "
+        "a step; fewer tensor ranks with pipeline stages over nodes, or measure a step and state step_time"
+    )
+    return True
 
 
 def _by_steps(

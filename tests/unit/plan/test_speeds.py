@@ -178,3 +178,14 @@ def test_oversubscription_and_a_missing_network_qualify_the_speed() -> None:
     assert training.network_time is None
     assert training.upper_limit
     assert any("no network is declared" in text for text in plan.limits)
+
+
+def test_declared_tensor_ranks_over_two_nodes_are_placed_and_timed_with_what_they_cost() -> None:
+    plan, training = job("workloads.finetune.train.parallel={tp: 16}")
+    assert plan.workload("finetune").replicas_placed == 1
+    assert not plan.misfits
+    assert training.tokens_per_s.band is None
+    assert training.tokens_per_s.value < job("workloads.finetune.train.parallel={tp: 8, dp: 2}")[1].tokens_per_s.value
+    exchange = value(plan, "workloads.finetune.training.step_tensor_exchange")
+    told = next(text for text in plan.limits if "16 ranks cross domains of 8" in text)
+    assert f"{exchange:.3g}"[:4] in told
