@@ -86,6 +86,17 @@ class ReusedPrefixes(Section):
     share: Share = Field(description="of prompt tokens found in it")
 
 
+class Speculation(Section):
+    """Speculative decoding: tokens are drafted, then verified together. Acceptance is declared, never guessed."""
+
+    method: Literal["mtp", "eagle3"] = Field(
+        description="mtp: the model's own draft layers; eagle3: a draft model beside it"
+    )
+    tokens: int = Field(ge=1, le=64, description="drafted per step")
+    acceptance: Share = Field(description="share of draft tokens that are accepted, measured on such requests")
+    draft: Text | None = Field(default=None, description="Hugging Face id of the draft model, for eagle3")
+
+
 class RequestLengths(Section):
     """The distribution of prompts, and what their common beginnings save; a trace gives all of it."""
 
@@ -118,6 +129,7 @@ class Serve(Section):
     prefix_reuse: Share | None = Field(
         default=None, description="share of prompt tokens whose cache is found again and needs no prefill"
     )
+    speculation: Speculation | None = Field(default=None, description="speculative decoding; none if absent")
     rate: RequestRate = Field(description="requests per second of the whole service")
     concurrency: Count | None = Field(default=None, description="requests in flight over all replicas")
     replicas: Count | None = Field(default=None, description="replicas; chosen by the planner if absent")

@@ -106,7 +106,7 @@ def _front(
 ) -> Front | None:
     decoder, gpu = catalogue.find_decoder(workload.model), catalogue.find_gpu(on.gpu) if on.gpu else None
     engine = read_engine(serve.engine)
-    if decoder is None or gpu is None or engine.name not in VERSIONS:
+    if decoder is None or gpu is None or engine.name not in VERSIONS or serve.speculation is not None:
         return None
     spares = document.architecture.pools[on.name].spares
     pool = Pool(gpu, on.gpus_per_node, on.domain_gpus, max(len(on.nodes) - spares, 0), _value(plan, on, "nic_rate"))

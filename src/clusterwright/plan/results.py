@@ -186,6 +186,7 @@ class ServicePlan:
         losses: scenarios up to the declared number of nodes, at least one node where the pool has two.
         binds: target or limit that keeps a replica from carrying more; "" where its rate is not our estimate.
         prefix_reuse: share of prompt tokens that need no prefill; None where nothing is said of it.
+        kept_tokens: that a step of one sequence keeps with speculation; None without.
     """
 
     rate: Figure
@@ -201,6 +202,7 @@ class ServicePlan:
     losses: tuple[LossPlan, ...] = ()
     binds: str = ""
     prefix_reuse: Figure | None = None
+    kept_tokens: Figure | None = None
 
     @property
     def unreachable(self) -> bool:

@@ -31,6 +31,7 @@ from clusterwright.plan.searching.sizing import replicas_with_losses
 from clusterwright.plan.serving_loops import IDLE, Case, Loop, Numbers, Targets, loop_of
 from clusterwright.plan.serving_memory import lengths
 from clusterwright.plan.sites import Site
+from clusterwright.plan.speculation import plan_kept, read_drafting
 from clusterwright.plan.training_steps import pool_of
 
 #: Constants that only serving in two parts, or a fixed number of requests in flight, takes.
@@ -161,7 +162,12 @@ def read_load(
     )
     points, chunk = serve.lengths.prompts if serve.lengths else (), serve.max_num_batched_tokens
     groups = inner.dp * inner.attention_dp
-    case = Case(served.decoder, moved, inner, pool, machine, targets, groups, points, chunk)
+    drafting = read_drafting(sheet.catalogue, serve, served.decoder, engine, layout) if serve.speculation else None
+    if isinstance(drafting, str):
+        return Unplanned(subject, drafting)
+    drafter = traffic(drafting.drafter, cache=cache if cache in BYTES else "bf16") if drafting else None
+    drafted = drafting.tokens if drafting else 0
+    case = Case(served.decoder, moved, inner, pool, machine, targets, groups, points, chunk, drafter, drafted)
     known = _calibration(sheet, engine, gpu)
     constants = bounded(Constants(**known.constants)) if known else Constants()
     used = _used(model, inner.gpus)
@@ -170,6 +176,7 @@ def read_load(
     mean_in, mean_out = lengths(sheet, path, serve)
     late = _late(sheet, path, serve, mean_in)
     reused = plan_reuse(sheet, name, prefix, serve, memory.kv_tokens)
+    kept = plan_kept(sheet, name, prefix, serve)
     each = [served.each["dense"], served.each["experts"]]
     weights = dict.fromkeys(f for f in each if f.value)
     fixed = {
@@ -179,6 +186,7 @@ def read_load(
         "running": memory.sequences,
         **({"late": late} if late and not points else {}),
         **({"reused": reused} if reused else {}),
+        **({"kept": kept} if kept else {}),
         **(
             {"cache": memory.kv_bytes_per_token}
             if memory.kv_bytes_per_token and memory.kv_bytes_per_token.value
@@ -204,6 +212,7 @@ def read_load(
             prompt=v["prompt"],
             late=v.get("late", 0.0),
             reused=min(v.get("reused", 0.0), 1.0),
+            kept=v.get("kept", 1.0),
             output=max(v["output"], 1.0),
             places=v["places"],
             running=v["running"] * case.groups,
@@ -217,7 +226,7 @@ def read_load(
     rate = sheet.declared(f"{path}.rate", serve.rate, "req/s")
     bands, said = _error(known)
     _extrapolates(sheet, name, known, serve, inner.gpus)
-    return Load(build, inputs, rate, mean_in, mean_out, first, step, bands, said)
+    return Load(build, inputs, rate, mean_in, mean_out, first, step, {} if drafting else bands, said)
 
 
 def _places(

@@ -19,6 +19,7 @@ from clusterwright.physics.serving.constants import NAMES, Constants
 from clusterwright.physics.serving.sides import Device, Side, side, stack
 from clusterwright.physics.serving.steps import prefill_terms, step_terms
 from clusterwright.physics.serving.traffic import Traffic
+from clusterwright.physics.speculations import drafted_side
 from clusterwright.plan.searching.columns import Bools, Floats
 from clusterwright.plan.searching.open_loop import Met, OpenLoop
 from clusterwright.plan.searching.questions import Lengths, Pool, ServingQuestion
@@ -63,7 +64,8 @@ class Loop(OpenLoop):
     Its rows are all alike: searches ask ROWS points at once.
     """
 
-    def __init__(self, held: Workers) -> None:
+    def __init__(self, held: Workers, worker: Side) -> None:
+        self.worker = worker
         self._decoding: dict[float, float] = {}
         self._terms: dict[float, dict[str, float]] = {}
         super().__init__(held)
@@ -117,13 +119,13 @@ class Loop(OpenLoop):
 
     @_quiet
     def terms(self, running: float) -> dict[str, float]:
-        """Seconds of a decode step by term, prompts of others included."""
+        """Seconds of a decode step by term, prompts of others included, for each token that it keeps."""
         if running not in self._terms:
             columns, rows = self._held.columns, self._ones * max(running, IDLE)
-            found = step_terms(columns, self._constants, rows / columns.groups, self._costs, self._ones)
-            base = self._step(rows)
-            found["prompts of others"] = self.at(rows).tpot_mean_s - base
-            self._terms[running] = {name: float(value[0]) for name, value in found.items()}
+            width, kept = self._ones * self._held.width, self._held.kept
+            found = step_terms(columns, self._constants, rows / columns.groups, self._costs, width)
+            found["prompts of others"] = (self.at(rows).tpot_mean_s - self._step(rows)) * kept
+            self._terms[running] = {name: float(value[0]) / kept for name, value in found.items()}
         return self._terms[running]
 
     @_quiet
@@ -158,6 +160,7 @@ class Case:
         prompts: tokens that stand for equal shares of the requests; empty where mean and percentile are all that is
             known.
         chunk: most prompt tokens of one pass, None: the engine's.
+        drafter: one pass of what drafts, `drafted` tokens a step; None without speculation.
     """
 
     decoder: Decoder
@@ -169,6 +172,8 @@ class Case:
     groups: int
     prompts: tuple[float, ...] = ()
     chunk: int | None = None
+    drafter: Traffic | None = None
+    drafted: int = 0
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,7 @@ class Numbers:
         constants: of the engine. rates: format → FLOP/s, and `memory`, `link`, `nic` B/s.
         weights, cache: factors on the bytes of weights and of cached entries.
         prompt, late, output: tokens of a mean prompt, of the 95th percentile (0: all alike), of a mean answer.
-        reused: share of prompt tokens that need no prefill.
+        reused: share of prompt tokens that need no prefill. kept: tokens that a step of one sequence keeps.
         places: sequences of mean length that all caches hold. running: that the engine runs at a time.
     """
 
@@ -190,6 +195,7 @@ class Numbers:
     prompt: float
     late: float
     reused: float
+    kept: float
     output: float
     places: float
     running: float
@@ -209,7 +215,11 @@ def loop_of(case: Case, numbers: Numbers) -> Loop:
         flops_s=dict(case.device.flops_s) | {k: v for k, v in rates.items() if k in case.device.flops_s},
     )
     mean = numbers.prompt + numbers.output
-    worker = side(case.traffic, case.layout, device, cache_tokens=numbers.places * mean / case.groups)
+    room = numbers.places * mean / case.groups
+    worker = side(case.traffic, case.layout, device, cache_tokens=room)
+    worker = _scaled(worker, numbers.weights, numbers.cache)
+    if case.drafter is not None:
+        worker = drafted_side(worker, side(case.drafter, case.layout, device, cache_tokens=room), case.drafted)
     held = Workers(
         question=ServingQuestion(
             decoder=case.decoder,
@@ -228,12 +238,14 @@ def loop_of(case: Case, numbers: Numbers) -> Loop:
             max_num_batched_tokens=case.chunk,
         ),
         constants=Constants(**dict(zip(NAMES, numbers.constants, strict=True))),
-        columns=stack([_scaled(worker, numbers.weights, numbers.cache)] * ROWS),
+        columns=stack([worker] * ROWS),
         wide=np.full(ROWS, case.layout.gpus),
         places=np.full(ROWS, numbers.places),
         running=np.full(ROWS, round(numbers.running)),
+        width=case.drafted + 1.0,
+        kept=numbers.kept,
     )
-    return Loop(held)
+    return Loop(held, worker)
 
 
 def _scaled_to(points: tuple[float, ...], mean: float) -> tuple[float, ...]:

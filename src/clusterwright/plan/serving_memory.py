@@ -25,6 +25,7 @@ from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel, served_in
 from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
 from clusterwright.plan.sites import Site, reported_memory
+from clusterwright.plan.speculation import read_drafting
 
 _BUDGETS: Final[dict[str, Callable[[Asked], Budget]]] = {
     "vllm": vllm_budget,
@@ -61,13 +62,18 @@ def plan_serving_memory(
     if layout.pp > len(served.decoder.layers):
         return Unplanned(prefix, f"{len(served.decoder.layers)} layers do not fill {layout.pp} pipeline stages")
     gpu = EngineGpu(site.gpu.name, reported.value, site.gpu.vendor)
-    case = Case(served.decoder, engine_layout(engine.name, layout), gpu, _settings(engine, serve, model.entry.name))
     advise = ".choices." not in prefix
+    drafting = read_drafting(sheet.catalogue, serve, served.decoder, engine, layout) if serve.speculation else None
+    if isinstance(drafting, str):
+        return sheet.miss(prefix, drafting, f"{path}.speculation") if advise else Unplanned(prefix, drafting)
+    settings = _settings(engine, serve, model.entry.name, drafting.tokens if drafting else 0)
+    draft = drafting.model if drafting else None
+    case = Case(served.decoder, engine_layout(engine.name, layout), gpu, settings, draft)
     budget = _BUDGETS[engine.name](Asked(sheet, prefix, path, serve, model, served, case, reported, advise))
     return _planned(sheet, prefix, path, serve, model, engine, case, budget, reported, advise)
 
 
-def _settings(engine: Engine, serve: Serve, model: str) -> Settings:
+def _settings(engine: Engine, serve: Serve, model: str, drafted: int) -> Settings:
     return replace(
         _SETTINGS[engine.name],
         version=engine.planned,
@@ -76,6 +82,7 @@ def _settings(engine: Engine, serve: Serve, model: str) -> Settings:
         kv_format=serve.kv_precision or "auto",
         max_num_seqs=serve.max_num_seqs,
         max_num_batched_tokens=serve.max_num_batched_tokens,
+        speculative_tokens=drafted,
         model=model,
     )
 

@@ -25,6 +25,7 @@ from clusterwright.plan.results import (
     WorkloadPlan,
 )
 from clusterwright.plan.services import Load, at_load, binding, read_targets
+from clusterwright.plan.speculation import plan_kept
 from clusterwright.plan.trainings import failure_rate, plan_mttf, plan_restart, plan_training
 
 
@@ -103,8 +104,9 @@ def _service(
         sheet, name, prefix, serve, None if isinstance(draft.memory, Unplanned) else draft.memory.kv_tokens
     )
     plan = ServicePlan(
-        load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses, binds, reused
-    )
+        load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses, binds, reused,
+        plan_kept(sheet, name, prefix, serve),
+    )  # fmt: skip
     _check_service(sheet, draft, plan, placed)
     return plan
 

@@ -333,6 +333,8 @@ def _service(service: ServicePlan) -> list[str]:
             need += f", {more} with the declared losses"
         binds = f", {service.binds} binds" if service.binds else ""
         lines = [_line("load", f"{show(service.rate)}; one replica carries {show(rate)}{_band(rate)}{binds}{need}")]
+    if service.kept_tokens is not None:
+        lines.append(_line("", f"speculation: a step of one sequence keeps {show(service.kept_tokens)}"))
     if service.prefix_reuse is not None:
         lines.append(_line("", f"{show(service.prefix_reuse)} of prompt tokens are found in the cache of prefixes"))
     lines += [_line("latency" if not i else "", text) for i, text in enumerate(_latency(service))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from clusterwright.lib.figures import Figure
@@ -90,6 +90,27 @@ def stated(asked: Asked, field: str, name: str, default: float, unit: str, reaso
         number = value.value if field == "memory_share" else value
         return asked.sheet.declared(f"{asked.path}.{field}", number, unit)
     return asked.sheet.assumed(name, default, unit, reason)
+
+
+def loading_of(case: Case) -> Loading:
+    """What the engine loads: the model's own draft layers where they draft."""
+    return Loading(drafts=case.settings.speculative_tokens > 0 and case.draft is None)
+
+
+def draft_weights(asked: Asked) -> tuple[tuple[str, Figure], ...]:
+    """Part of the bar that a draft model of its own takes on the last stage, GiB; none without one."""
+    draft = asked.case.draft
+    if draft is None:
+        return ()
+    size = load_weights(draft, replace(asked.case.layout, pp=1)).largest / GIB
+    entry = asked.sheet.catalogue.find_model(draft.name) or asked.model.entry
+    parameters = asked.sheet.published(entry, "parameters", draft.parameters, "parameters", "of the draft model")
+    scale = size / parameters.value
+    figure = asked.sheet.derive(
+        f"{asked.prefix}.draft_weights", "GiB", "parameters of the draft model as it is stored, on one GPU",
+        lambda n: n * scale, parameters,
+    )  # fmt: skip
+    return (("draft weights", figure),)
 
 
 def gpu_weights(asked: Asked, loading: Loading, stage: int) -> Figure:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from clusterwright.lib.figures import Figure
 from clusterwright.physics.caches_by_layer import kept_on_stages
 from clusterwright.physics.engines import sglang
 from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.results import GIB
 from clusterwright.physics.engines.settings import cache_format
 from clusterwright.physics.loading import Loading, load_weights
-from clusterwright.plan.budgets.common import Asked, Budget, gpu_weights, stated
+from clusterwright.plan.budgets.common import Asked, Budget, draft_weights, gpu_weights, stated
 
 _LOGS = "public SGLang start-up logs, 2025 to 2026"
 
@@ -20,7 +21,7 @@ def sglang_budget(asked: Asked) -> Budget:
     sheet, prefix, case = asked.sheet, asked.prefix, asked.case
     settings = case.settings
     assert isinstance(settings, sglang.SglangSettings)
-    memory = sglang.plan_memory(case.decoder, case.layout, case.gpu, settings, advise=asked.advise)
+    memory = sglang.plan_memory(case.decoder, case.layout, case.gpu, settings, draft=case.draft, advise=asked.advise)
     constants, layout = settings.constants, case.layout
     length = settings.max_model_len or case.decoder.max_context
     fraction = stated(
@@ -101,5 +102,26 @@ def sglang_budget(asked: Asked) -> Budget:
         return min(tokens(gib) / layout.attention_dp, case.decoder.max_context)
 
     before = (("runtime", runtime), ("weights", weights), *((("states", states),) if states else ()))
-    after = (("request table", table), ("CUDA graphs", graphs))
+    after = (("request table", table), ("CUDA graphs", graphs), *_drafts(asked, dict(memory.terms), pool))
     return Budget(memory, asked.reported, before, after, pool, tokens, requests, longest, sequences, states)
+
+
+def _drafts(asked: Asked, terms: dict[str, float], pool: Figure) -> tuple[tuple[str, Figure], ...]:
+    """What drafts and its own pool, both out of the reserve; none without speculation."""
+    if not terms.get("draft pool"):
+        return ()
+    weights, beside = terms.get("draft weights", 0.0), terms["draft pool"] / pool.value
+    held = asked.sheet.derive(
+        f"{asked.prefix}.draft_pool", "GiB", "layers that draft keep every token of the pool, too (SGLang)",
+        lambda p: p * beside, pool,
+    )  # fmt: skip
+    own = draft_weights(asked)
+    if not own and weights:
+        count = sum(layer.parameters for layer in asked.case.decoder.drafts)
+        drafts = asked.sheet.published(asked.model.entry, "draft_parameters", count, "parameters", "of draft layers")
+        each = weights / count
+        name = f"{asked.prefix}.draft_weights"
+        own = (
+            ("draft weights", asked.sheet.derive(name, "GiB", "draft layers on one GPU", lambda n: n * each, drafts)),
+        )
+    return (*own, ("draft pool", held))

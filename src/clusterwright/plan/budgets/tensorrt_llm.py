@@ -10,8 +10,8 @@ from clusterwright.physics.engines import tensorrt_llm as trtllm
 from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.results import GIB
 from clusterwright.physics.engines.settings import cache_format
-from clusterwright.physics.loading import Loading, load_weights
-from clusterwright.plan.budgets.common import Asked, Budget, gpu_weights, stated
+from clusterwright.physics.loading import load_weights
+from clusterwright.plan.budgets.common import Asked, Budget, gpu_weights, loading_of, stated
 
 
 def tensorrt_llm_budget(asked: Asked) -> Budget:
@@ -55,8 +55,9 @@ def tensorrt_llm_budget(asked: Asked) -> Budget:
         "context, NCCL and workspaces; documentation's example and few public logs, 2025",
     )  # fmt: skip
     form = cache_format(case.decoder, settings.kv_format, "tensorrt-llm", settings.version)
-    kept = kept_on_stages(case.decoder, layout, form, settings.states)
-    loaded = load_weights(case.decoder, layout, Loading())
+    drafting = case.decoder.drafts if settings.speculative_tokens else ()
+    kept = kept_on_stages(case.decoder, layout, form, settings.states, drafting)
+    loaded = load_weights(case.decoder, layout, loading_of(case))
     block = settings.block_tokens or constants.block[settings.version >= (1, 0)]
     length = settings.max_model_len or case.decoder.max_context
     held = [trtllm.held(k, length) for k in kept]
@@ -68,7 +69,7 @@ def tensorrt_llm_budget(asked: Asked) -> Budget:
     taken = [loaded.stage_bytes(i) / GIB + activations.value + runtime.value for i in range(layout.pp)]
     left = [(case.gpu.reported_gib - gib) * fraction.value for gib in taken]
     stage = min(range(layout.pp), key=lambda i: blocks(i, left[i]))
-    weights = gpu_weights(asked, Loading(), stage)
+    weights = gpu_weights(asked, loading_of(case), stage)
     pool = sheet.derive(
         f"{prefix}.kv_pool",
         "GiB",

@@ -11,8 +11,8 @@ from clusterwright.physics.engines import vllm_versions as versions
 from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.advice import Case
 from clusterwright.physics.engines.results import GIB
-from clusterwright.physics.loading import Loading, load_weights
-from clusterwright.plan.budgets.common import Asked, Budget, gpu_weights, stated
+from clusterwright.physics.loading import load_weights
+from clusterwright.plan.budgets.common import Asked, Budget, draft_weights, gpu_weights, loading_of, stated
 
 _LOGS = "public vLLM start-up logs, 2024 to 2026"
 
@@ -22,7 +22,7 @@ def vllm_budget(asked: Asked) -> Budget:
     sheet, prefix, case = asked.sheet, asked.prefix, asked.case
     settings = case.settings
     assert isinstance(settings, vllm.VllmSettings)
-    memory = vllm.plan_memory(case.decoder, case.layout, case.gpu, settings, advise=asked.advise)
+    memory = vllm.plan_memory(case.decoder, case.layout, case.gpu, settings, draft=case.draft, advise=asked.advise)
     step = vllm.step_of(case)
     inside = settings.version >= versions.GRAPHS_INSIDE_SINCE
     share = stated(
@@ -37,7 +37,7 @@ def vllm_budget(asked: Asked) -> Budget:
         "vLLM's default for this GPU; the file states no max_num_seqs",
     )  # fmt: skip
     stage = _binding(case)
-    weights = gpu_weights(asked, Loading(), stage)
+    weights = gpu_weights(asked, loading_of(case), stage)
     activations = _activations(asked, stage == case.layout.pp - 1, sequences)
     ranks = case.layout.tp * (2 if case.layout.pp > 1 else 1)
     non_torch = sheet.assumed(
@@ -47,7 +47,9 @@ def vllm_budget(asked: Asked) -> Budget:
         f"CUDA or HIP context's share, NCCL and workspaces at this width; median of {_LOGS}",
     )
     graphs = _graphs(asked, sequences)
-    parts = (("weights", weights), ("activations", activations), ("outside PyTorch", non_torch))
+    parts = (
+        ("weights", weights), *draft_weights(asked), ("activations", activations), ("outside PyTorch", non_torch)
+    )  # fmt: skip
     taken = (*parts, ("CUDA graphs", graphs)) if inside and graphs is not None else parts
     pool = sheet.derive(
         f"{prefix}.kv_pool",
@@ -81,7 +83,7 @@ def vllm_budget(asked: Asked) -> Budget:
 
 def _stage_gib(case: Case) -> list[float]:
     """GiB of weights and activations of every stage."""
-    step, weights = vllm.step_of(case), load_weights(case.decoder, case.layout)
+    step, weights = vllm.step_of(case), load_weights(case.decoder, case.layout, loading_of(case))
     last = case.layout.pp - 1
     return [
         weights.stage_bytes(index) / GIB + vllm.activation_gib(case, step, samples=index == last)

@@ -184,7 +184,9 @@ class OpenLoop:
 
     def _step(self, running: Floats) -> Floats:
         columns = self._held.columns
-        return total(step_terms(columns, self._constants, running / columns.groups, self._costs, self._ones))
+        width = self._ones * self._held.width
+        terms = step_terms(columns, self._constants, running / columns.groups, self._costs, width)
+        return total(terms) / self._held.kept
 
 
 class DecodeLoop(OpenLoop):

@@ -28,6 +28,7 @@ class Workers:
     Args:
         columns: of the serving formulas. places: sequences of mean length that all its caches hold. running: sequences
             that the engine runs at a time.
+        width: tokens of a decode step per sequence, of which `kept` count; more than 1 with speculation.
     """
 
     question: ServingQuestion
@@ -36,6 +37,8 @@ class Workers:
     wide: Ints
     places: Floats
     running: Ints
+    width: float = 1.0
+    kept: float = 1.0
 
 
 def served_traffic(question: ServingQuestion, decoder: Decoder) -> Traffic:
