@@ -77,7 +77,7 @@ def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
         allowed = met & (needed_at <= replicas_in_pool(question, held.wide)[:, None])
         fewest = tried[np.arange(len(most)), np.argmax(allowed, axis=1)]
         concurrency = np.where(allowed.any(axis=1), fewest, concurrency)
-    at = speeds(held, held.columns, concurrency.astype(np.float64))
+    at = _at(held, concurrency, tried, on_ladder)
     needed = _needed(question, concurrency)
     served = at.requests_s * needed
     if question.concurrency is not None:
@@ -93,6 +93,15 @@ def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
     late = on_ladder.ttft_s[:, 0] > (np.inf if question.ttft_s is None else question.ttft_s)
     missed = np.where(late, int(Reason.TTFT), int(Reason.TPOT))
     return found, np.where(met.any(axis=1), int(Reason.NONE), missed)
+
+
+def _at(held: Workers, concurrency: Ints, tried: Ints, on_ladder: Speeds) -> Speeds:
+    """Latencies at n concurrencies: from the ladder where all are on it, as without targets."""
+    there = tried == concurrency[:, None]
+    if not there.any(axis=1).all():
+        return speeds(held, held.columns, concurrency.astype(np.float64))
+    found = np.arange(len(tried)), np.argmax(there, axis=1)
+    return Speeds(on_ladder.ttft_s[found], on_ladder.tpot_s[found], on_ladder.requests_s[found])
 
 
 def _needed(question: ServingQuestion, concurrency: Ints) -> Floats:

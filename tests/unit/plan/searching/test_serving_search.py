@@ -18,11 +18,13 @@ from clusterwright.physics.serving.lengths import fixed, lognormal
 from clusterwright.physics.serving.sides import side
 from clusterwright.physics.serving.traffic import traffic
 from clusterwright.plan.searching.calibrated import calibrated
+from clusterwright.plan.searching.closed_loop import speeds
 from clusterwright.plan.searching.machines import device
 from clusterwright.plan.searching.memories import places
 from clusterwright.plan.searching.questions import Lengths
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.serving import PRIOR, ServingSearch, full_plan, search_serving
+from clusterwright.plan.searching.serving_columns import workers_of
 from clusterwright.plan.searching.shapes import shape_of
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
@@ -48,6 +50,18 @@ def test_winners_fit_by_the_engines_own_estimator_and_meet_the_targets(engine) -
         assert row.nodes <= 16
     costs = [row.gpu_h_per_mtok for row in found.table()]
     assert costs == sorted(costs)
+
+
+@pytest.mark.parametrize("targets", [{"ttft_s": None, "tpot_s": None}, {}])
+def test_latencies_in_a_closed_loop_are_those_at_the_requests_in_flight(targets) -> None:
+    question = serving(rate=None, quantile=None, **targets)
+    found = search_serving(question)
+    rows = found.ranked[:40]
+    held = workers_of(question, PRIOR, found.judged, rows)
+    met = speeds(held, held.columns, found.judged.concurrency[rows])
+    assert np.array_equal(met.ttft_s, found.judged.ttft_s[rows])
+    assert np.array_equal(met.tpot_s, found.judged.tpot_s[rows])
+    assert np.array_equal(met.requests_s, found.judged.requests_s[rows])
 
 
 def test_one_request_more_would_miss_a_target_or_outgrow_the_cache() -> None:
