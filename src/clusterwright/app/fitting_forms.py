@@ -15,6 +15,7 @@ from clusterwright.plan.fitting.bills import bill_of
 from clusterwright.plan.fitting.documents import architecture_text
 from clusterwright.plan.materials import Materials
 from clusterwright.report.blocks import Block
+from clusterwright.report.fits_customers import for_customers
 from clusterwright.report.fits_more import alternative_blocks, alternative_values, bill_blocks, bill_values
 from clusterwright.report.fits_values import serving_values, training_values
 from clusterwright.report.tables_out import Cell, as_csv, serving_rows, table_of, training_rows
@@ -68,7 +69,7 @@ def values_of_fit(answer: Answer, more: More = NOTHING_MORE) -> dict[str, Any]:
         values["bill"] = bill_values(more.materials)
     if more.elsewhere is not None:
         values["elsewhere"] = alternative_values(more.elsewhere)
-    return values
+    return values if answer.audience == "internal" else for_customers(values)
 
 
 def csv_of_fit(answer: Answer) -> str:

@@ -9,6 +9,7 @@ from clusterwright.physics.money import HOURS_PER_MONTH
 from clusterwright.plan.fitting.answers import ServingAnswer, by_money
 from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.commands import before, command_of
+from clusterwright.plan.fitting.releases import instead
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.searching.serving import ServingRow
 from clusterwright.report.blocks import Bars, Block, Code, Grid, Heading, Lines
@@ -42,6 +43,8 @@ def _page(answer: ServingAnswer) -> Iterator[Block]:
         near = " and ".join(answer.close)
         yield Lines((f"Not sure: {near} may be as good; the bands of the estimates overlap.",))
     yield Lines((asked_words(answer),))
+    if told_instead(answer):
+        yield Lines((f"{told_instead(answer)}.",))
     yield _machines(answer)
     others = [f"{f.machine.asked}: {f.missed}" for f in answer.fits[1:] if f.best is None]
     if others:
@@ -99,7 +102,7 @@ def verdict(answer: ServingAnswer) -> str:
     per_h, out = fit.per_h, fit.per_mtok_out
     if per_h is not None and out is not None and price is not None:
         text += f"; {money(per_h.value, price.currency)}/h, {money(out.value, price.currency)} per Mtok out"
-    return f"{text}. {_range(fit)}"
+    return f"{text}. {_range(fit, answer.audience == 'internal')}"
 
 
 def _bought(answer: ServingAnswer, fit: ServingFit) -> str:
@@ -128,16 +131,19 @@ def _counted(count: int, word: str) -> str:
     return f"{count:,} {word}{'s' * (count != 1)}"
 
 
-def _range(fit: ServingFit) -> str:
-    """What the error of the estimates leaves open."""
+def _range(fit: ServingFit, internal: bool) -> str:
+    """What the band of the estimates leaves open; how wide the error of times is stays in the house."""
     gpus = fit.gpus
     if gpus.high is None:
+        if not internal:
+            return "At the slow end of its range this layout misses a target."
         return f"If steps are slower by the mean error ({fit.basis.tpot_error:.0%}), this layout misses a target."
     low, high = whole(gpus.low or 0), whole(gpus.high)
+    within = "Within the error of the estimates" if internal else "Within the range of the estimate"
     if low == high:
-        text = f"Within the error of the estimates it stays at {_counted(fit.chosen.gpus, 'GPU')}"
+        text = f"{within} it stays at {_counted(fit.chosen.gpus, 'GPU')}"
     else:
-        text = f"Within the error of the estimates: {low} to {high} GPUs"
+        text = f"{within}: {low} to {high} GPUs"
     per_h = fit.per_h
     if per_h is not None and per_h.low is not None and per_h.high is not None and fit.price is not None:
         currency = fit.price.currency
@@ -185,6 +191,12 @@ def asked_words(answer: ServingAnswer) -> str:
     if question.weights:
         told.insert(1, f"served in {question.weights}")
     return "Asked: " + ", ".join(told) + "."
+
+
+def told_instead(answer: ServingAnswer) -> str:
+    """Which release is planned instead of the one that was asked for, "" where it is that one."""
+    own = answer.wants.serving
+    return instead(own.engine, own.asked_version) if own.asked_version is not None else ""
 
 
 def _engine(answer: ServingAnswer) -> str:
@@ -365,9 +377,10 @@ def basis_lines(answer: ServingAnswer, internal: bool) -> Iterator[str]:
     yield "weights: counted from the model's config, exact"
     row = fit.best or fit.nearest
     if row is not None:
-        yield f"KV cache, context, sequences at once: ±{row.memory.band.share:.0%}; {row.memory.band.validated_on}"
+        held = f"; {row.memory.band.validated_on}" if internal else ""
+        yield f"KV cache, context, sequences at once: ±{row.memory.band.share:.0%}{held}"
         yield from (f"memory: {note}" for note in row.memory.notes)
-    for each in answer.fits if internal else (fit,):
+    for each in answer.fits if internal else ():
         basis = each.basis
         where = each.machine.asked
         yield (
@@ -376,7 +389,10 @@ def basis_lines(answer: ServingAnswer, internal: bool) -> Iterator[str]:
         )
         if internal and basis.beyond:
             yield f"times on {where} go beyond what was measured: {'; '.join(basis.beyond)}"
-    yield "replicas, GPUs, money: the same search with every step slower and faster by the error of TPOT"
+    if internal:
+        yield "replicas, GPUs, money: the same search with every step slower and faster by the error of TPOT"
+    else:
+        yield "times, replicas, GPUs, money: the range in which each is expected stands in brackets"
     if fit.question.lengths.p95_in is None:
         yield "lengths: every request is taken as average; percentiles come from queueing alone"
     for each in answer.fits:

@@ -11,7 +11,7 @@ from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.fitting.trainings import TrainingAnswer, TrainingFit
 from clusterwright.plan.searching.serving import ServingRow
-from clusterwright.report.fits import basis_lines, verdict
+from clusterwright.report.fits import basis_lines, told_instead, verdict
 from clusterwright.report.fits_training import training_basis, training_verdict
 
 
@@ -39,6 +39,7 @@ def serving_values(answer: ServingAnswer) -> dict[str, Any]:
             "context": question.max_model_len,
             "engine": question.engine,
             "version": None if question.version is None else ".".join(str(part) for part in question.version),
+            "planned_instead": told_instead(answer) or None,
             "weights": question.weights,
             "kv": question.kv_format,
             "stated": sorted(answer.wants.stated),

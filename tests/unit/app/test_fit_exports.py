@@ -54,37 +54,12 @@ def forms(audience: Audience) -> dict[str, str]:
     }
 
 
-#: What is the house's own business: its name and costs, margin, other sellers, doubts.
-SECRETS = (
-    "Secretive", "1.2345", "1.23", "1.3456", "1.35", "margin", "own cost", "CoreWeave", "survey", "Oracle", "API",
-    "shelf life", "calibrat", "published runs", "held out", "Not sure", "may be as good", "10 % less", "profile",
-    "What does a GPU-hour cost", "8.60", "lost",
-)  # fmt: skip
-
-
-def test_nothing_of_the_house_reaches_a_customer_in_any_form() -> None:
-    for form, text in forms("customer").items():
-        for empty in ('"lost": []', '"profile": []', "node lost"):
-            text = text.replace(empty, "")
-        assert not [secret for secret in SECRETS if secret in text], form
-        assert "4.44" in text
-
-
 def test_inside_the_house_costs_margins_and_cheaper_apis_are_said() -> None:
     text = forms("internal")["text"]
     assert "own cost, profile Secretive House" in text
     assert "a margin of 72%" in text
     assert "An API is cheaper" in text
     assert "Assumptions by effect" in text
-
-
-def test_money_of_a_customer_is_the_selling_price() -> None:
-    inside, outside = fit(request("internal")), fit(request("customer"))
-    cost, sold = (next(f for f in answer.fits if f.machine.sku) for answer in (inside, outside))
-    assert sold.price is not None
-    assert cost.price is not None
-    assert (sold.price.value, cost.price.value) == (4.44, 1.2345)
-    assert next(f for f in outside.fits if f.machine.asked == "b200").price is None
 
 
 BATCH = """\

@@ -12,6 +12,7 @@ from clusterwright.lib.spelling import did_you_mean
 from clusterwright.plan.fitting import amounts
 from clusterwright.plan.fitting.amounts import Wrong, shown
 from clusterwright.plan.fitting.prices import Hours
+from clusterwright.plan.fitting.releases import modelled
 from clusterwright.plan.fitting.wants import ServingWants, TrainingWants, Wants
 
 #: Engines as people write them → as they are modelled.
@@ -144,8 +145,11 @@ def _assemble(
     own = {field: values[option] for option, (_, field) in _TRAINING.items() if option in values}
     both = {field: values[option] for option, (_, field) in _BOTH.items() if option in values}
     asked = both.pop("hours", None)
+    planned = None if version is None else modelled(name, version)
     return Wants(
-        serving=ServingWants(**serving, engine=name, version=version),
+        serving=ServingWants(
+            **serving, engine=name, version=planned, asked_version=version if version != planned else None
+        ),
         training=TrainingWants(**own) if train else None,
         hours=((asked, *hours) if asked is not None else hours),
         stated=stated,

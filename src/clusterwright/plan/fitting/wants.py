@@ -26,6 +26,7 @@ class ServingWants:
     Args:
         utilisation: share of the load that money is counted for, on average over the day, of the stated rate.
         context: longest sequence that must fit, None where not stated.
+        version: release of the engine as planned. asked_version: as asked for, where that one is not modelled.
     """
 
     rate: float | None = None
@@ -42,6 +43,7 @@ class ServingWants:
     context: int | None = None
     engine: str = "vllm"
     version: tuple[int, int] | None = None
+    asked_version: tuple[int, int] | None = None
     weights: str | None = None
     kv_format: str = "auto"
     memory_share: float | None = None
