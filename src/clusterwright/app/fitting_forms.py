@@ -17,8 +17,9 @@ from clusterwright.plan.materials import Materials
 from clusterwright.report.blocks import Block
 from clusterwright.report.fits_customers import for_customers
 from clusterwright.report.fits_more import alternative_blocks, alternative_values, bill_blocks, bill_values
-from clusterwright.report.fits_values import serving_values, training_values
-from clusterwright.report.tables_out import Cell, as_csv, serving_rows, table_of, training_rows
+from clusterwright.report.fits_training_values import training_rows, training_values
+from clusterwright.report.fits_values import serving_values
+from clusterwright.report.tables_out import Cell, as_csv, serving_rows, table_of
 
 if TYPE_CHECKING:
     from clusterwright.app.fitting import Answer

@@ -72,7 +72,7 @@ def fit_(
         Text, typer.Option("--at", metavar="PERCENTILE", help="Which requests must meet targets (p95), or mean.")
     ] = None,
     survive: Annotated[
-        Text, typer.Option("--survive", metavar="N", help="Nodes that may be lost with the load still carried.")
+        Text, typer.Option("--survive", metavar="N", help="Nodes to lose with the load still carried; training: spares.")
     ] = None,
     context: Annotated[
         Text, typer.Option("--context", metavar="N", help="Longest sequence that must fit; 32k is 32,768 tokens.")
@@ -123,6 +123,25 @@ def fit_(
     ] = None,
     framework: Annotated[
         Text, typer.Option("--framework", metavar="NAME", help="Training: megatron, torchtitan or deepspeed.")
+    ] = None,
+    method: Annotated[
+        Text, typer.Option("--method", metavar="METHOD", help="Training: full, or adapters: lora, qlora (4-bit base).")
+    ] = None,
+    rank: Annotated[Text, typer.Option("--rank", metavar="N", help="Training: rank of adapters (16).")] = None,
+    offload: Annotated[
+        Text, typer.Option("--offload", metavar="WHAT", help="Training: on the host: none, optimizer or parameters.")
+    ] = None,
+    failures: Annotated[
+        Text, typer.Option("--failures", metavar="N", help="Training: nodes that fail per 1,000 node-days (6.5).")
+    ] = None,
+    restart: Annotated[
+        Text, typer.Option("--restart", metavar="TIME", help="Training: from a failure until work goes on (10min).")
+    ] = None,
+    repair: Annotated[
+        Text, typer.Option("--repair", metavar="TIME", help="Training: until a failed node is back (1d).")
+    ] = None,
+    checkpoints: Annotated[
+        Text, typer.Option("--checkpoint-rate", metavar="RATE", help="Training: what storage takes (2GB/s a node).")
     ] = None,
     bill: Annotated[
         bool, typer.Option("--bom", help="Add the bill of materials: nodes, switches, optics, racks, power, spares.")
@@ -175,6 +194,8 @@ def fit_(
         "weights": weights, "kv": kv, "memory-share": memory_share, "price": price, "utilisation": utilisation,
         "gpus": gpus, "budget": budget, "power": power, "pue": pue, "nic": nic, "goal": goal, "tokens": tokens,
         "deadline": deadline, "sequence": sequence, "batch-size": batch, "precision": precision, "framework": framework,
+        "method": method, "rank": rank, "offload": offload, "failures": failures, "restart": restart, "repair": repair,
+        "checkpoint-rate": checkpoints,
     }  # fmt: skip
     asked = {name: text for name, text in options.items() if text is not None}
     if trace is not None:

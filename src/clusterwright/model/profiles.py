@@ -24,7 +24,7 @@ _SKU: Final = ("shape", "price")
 #: Options of `cw fit` that a profile may set.
 ASSUMPTIONS: Final = (
     "in", "out", "in-p95", "out-p95", "reuse", "ttft", "tpot", "at", "survive", "context", "engine", "weights", "kv",
-    "memory-share", "utilisation", "goal", "pue", "spares",
+    "memory-share", "utilisation", "goal", "pue", "spares", "failures", "restart", "repair", "checkpoint-rate",
 )  # fmt: skip
 
 

@@ -105,6 +105,11 @@ def spares(nodes: int, mtbf_days: float, repair_days: float, target: float) -> i
     return high
 
 
+def spared_share(nodes: int, kept: int, mtbf_days: float, repair_days: float) -> float:
+    """Probability that at most `kept` of nodes + kept are down: the share of time in which no node is missing."""
+    return _binomial_cdf(kept, nodes + kept, repair_days / (mtbf_days + repair_days))
+
+
 def _binomial_cdf(k: int, n: int, p: float) -> float:
     if p <= 0:
         return 1.0

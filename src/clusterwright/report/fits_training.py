@@ -1,24 +1,36 @@
-"""The answer about training as a page."""
+"""The answer about training as a page: verdict, machines side by side, the best in detail."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from clusterwright.plan.fitting.trainings import (
-    RESTART_S,
-    WRITE_BYTES_S,
-    TrainingAnswer,
-    TrainingFit,
-    calibration_words,
-    recipe_of,
-)
+from clusterwright.plan.fitting.training_fits import TrainingFit
+from clusterwright.plan.fitting.training_searches import recipe_of
+from clusterwright.plan.fitting.training_settings import beside_settings, place_of, settings_of
+from clusterwright.plan.fitting.trainings import TrainingAnswer, calibration_words
 from clusterwright.plan.searching.machines import reported_gib
-from clusterwright.report.blocks import Bars, Block, Grid, Heading, Lines
-from clusterwright.report.fits_words import amount, banded, counted_tokens, money, number, price_words
+from clusterwright.report.blocks import Bars, Block, Code, Grid, Heading, Lines
+from clusterwright.report.fits_interruptions import interruption_lines
+from clusterwright.report.fits_words import (
+    amount,
+    banded,
+    counted_tokens,
+    lasting,
+    money,
+    number,
+    price_words,
+    share_words,
+    span,
+)
 
 _NO = {"late": "misses deadline", "too big": "no: memory", "impossible": "no", "unknown": "not known"}
 #: Terms of a step that take less than this share are not shown.
 _LEAST = 0.005
+_EFFECTS = 12
+#: Smaller changes are shown with a digit more.
+_FINE, _NOTHING = 0.001, 5e-5
+_METHODS = {"lora": "adapters (LoRA)", "qlora": "adapters over 4-bit weights (QLoRA)"}
+_OFFLOADS = {"optimizer": "optimizer on the host", "parameters": "parameters and optimizer on the host"}
 
 
 def training_page(answer: TrainingAnswer) -> tuple[Block, ...]:
@@ -38,26 +50,32 @@ def _page(answer: TrainingAnswer) -> Iterator[Block]:
     first = answer.first
     if first.best is not None:
         yield from _best(answer, first)
-    elif answer.remedies:
-        yield Heading(f"What to change on {first.machine.asked}")
-        yield Lines(answer.remedies, bullet=True)
-    yield from _questions(answer)
+    else:
+        yield from _remedies(answer)
+    if internal:
+        yield from _effects(answer)
+    if answer.asked:
+        yield Heading("Worth asking, the answer that changes most first")
+        asked = (f"{a.question} ({a.option}) {a.why[0].upper()}{a.why[1:]}." for a in answer.asked)
+        yield Lines(tuple(asked), bullet=True)
     yield Heading("How good these numbers are")
     yield Lines(tuple(training_basis(answer, internal)), bullet=True)
 
 
 def training_verdict(answer: TrainingAnswer) -> str:
     """The answer in one sentence."""
-    fit, name = answer.first, answer.name
+    fit, name, own = answer.first, answer.name, answer.wants.training
+    how = f" with {_METHODS[own.method]}" if own is not None and own.adapters else ""
     if fit.best is None:
         many = "none of the machines holds: " if len(answer.fits) > 1 else ""
         return f"No: {many}{name} on {fit.machine.asked}: {fit.missed}."
-    best = fit.chosen
+    best, price = fit.chosen, fit.price
     hardware = fit.machine.counted(best.gpus, best.nodes)
-    text = f"Yes: {hardware} train {name} at {banded(fit.tokens_s)} tokens/s as {best.layout}"
-    own, price = answer.wants.training, fit.price
-    if fit.days is not None and own is not None and own.tokens:
-        text += f"; {counted_tokens(own.tokens)} tokens take {banded(fit.days)} days"
+    text = f"Yes: {hardware} train {name}{how} at {banded(fit.tokens_s)} tokens/s as {best.layout}"
+    if fit.spare_gpus:
+        text += f", {_counted(fit.lost.spares or 0, 'spare node')} beside them"
+    if fit.days is not None and fit.wanted:
+        text += f"; {counted_tokens(fit.wanted)} tokens take {lasting(fit.days)}"
     if price is not None and fit.cost is not None:
         text += f" and {amount(fit.cost, price.currency)}"
     elif price is not None and fit.per_mtok is not None:
@@ -68,22 +86,32 @@ def training_verdict(answer: TrainingAnswer) -> str:
     return text + "."
 
 
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'s' * (count != 1)}"
+
+
+def marked(answer: TrainingAnswer, text: str, option: str) -> str:
+    """Words of an option with where they come from, unless it was stated."""
+    origin = answer.wants.origin(option)
+    if answer.audience == "customer" and origin == "profile":
+        origin = "assumed"
+    return text if origin == "stated" else f"{text} [{origin}]"
+
+
 def _asked(answer: TrainingAnswer) -> str:
-    wants, own = answer.wants, answer.wants.training
+    own, decoder = answer.wants.training, answer.decoder
     assert own is not None
-    decoder = answer.decoder
-    batch = recipe_of(own).global_batch
-
-    def marked(text: str, option: str) -> str:
-        origin = wants.origin(option)
-        return text if origin == "stated" else f"{text} [{origin}]"
-
-    told = [
-        f"{decoder.name}, {decoder.parameters / 1e9:.4g} B parameters, all trained",
-        marked(f"sequences of {own.sequence:,}", "sequence"),
-        marked(f"{batch:,} of them a step", "batch-size"),
-        marked(own.precision, "precision"),
-        marked(own.framework, "framework"),
+    trained = f"{decoder.name}, {decoder.parameters / 1e9:.4g} B parameters"
+    told = [trained, marked(answer, "all trained", "method") if not own.adapters else _METHODS[own.method]]
+    if own.adapters:
+        told.append(marked(answer, f"rank {own.rank}", "rank"))
+    if own.offload != "none":
+        told.append(_OFFLOADS[own.offload])
+    told += [
+        marked(answer, f"sequences of {own.sequence:,}", "sequence"),
+        marked(answer, f"{recipe_of(own).global_batch:,} of them a step", "batch-size"),
+        marked(answer, own.precision, "precision"),
+        marked(answer, own.trainer, "framework"),
     ]
     return "Asked: " + ", ".join(told) + "."
 
@@ -101,19 +129,26 @@ def _machines(answer: TrainingAnswer) -> Grid:
     row("layout", lambda f: str(f.chosen.layout))
     row("GPUs", lambda f: f"{f.chosen.gpus:,}")
     row("nodes", lambda f: f"{f.chosen.nodes:,}")
+    row("spare nodes", lambda f: f"{f.lost.spares:,}" if f.lost.spares else "-")
     row("micro-batch", lambda f: str(f.chosen.recipe.micro_batch))
     row("recomputation", lambda f: f.chosen.recipe.recompute)
     row("GiB of the fullest GPU", lambda f: banded(f.memory_gib))
+    row("GiB on a node's host", lambda f: number(_host_gib(f)) if f.chosen.memory.host_gib else "-")
     row("seconds a step", lambda f: number(f.chosen.step_s))
     row("tokens/s", lambda f: banded(f.tokens_s))
     row("tokens/s and GPU", lambda f: number(f.chosen.tokens_s_per_gpu))
     row("MFU", lambda f: f"{f.chosen.mfu:.1%}")
-    row("goodput", lambda f: f"{f.chosen.goodput:.1%}" if f.chosen.days is not None else "-")
-    row("days", lambda f: banded(f.days))
+    row("goodput", lambda f: share_words(f.lost.goodput))
+    row("takes without losses", lambda f: lasting(f.ideal_days))
+    row("takes", lambda f: lasting(f.days))
     row("per GPU-hour", _price)
     row("per Mtok", lambda f: amount(f.per_mtok, f.price.currency) if f.price else "-")
     row("whole run", lambda f: amount(f.cost, f.price.currency) if f.price and f.cost else "-")
     return Grid(("", *(f"{place}. {fit.machine.asked}" for place, fit in enumerate(fits, 1))), tuple(table))
+
+
+def _host_gib(fit: TrainingFit) -> float:
+    return fit.chosen.memory.host_gib * min(fit.chosen.gpus, fit.machine.gpus_per_node)
 
 
 def _price(fit: TrainingFit) -> str:
@@ -126,45 +161,71 @@ def _best(answer: TrainingAnswer, fit: TrainingFit) -> Iterator[Block]:
     best = fit.chosen
     have = reported_gib(fit.machine.gpu)
     peak = best.memory.peak
-    yield Heading(f"Memory of the fullest GPU of {fit.machine.asked}, {best.layout} (stage {peak.stage})")
+    stage = f" (stage {peak.stage + 1} of {best.layout.pp})" if best.layout.pp > 1 else ""
+    yield Heading(f"Memory of the fullest GPU of {fit.machine.asked}, {best.layout}{stage}")
     used = tuple((name, gib) for name, gib in peak.terms if gib > 0.05)
     left = have - sum(gib for _, gib in peak.terms)
     yield Bars((*used, ("not used", left)), have, "GiB")
-    yield Heading("Where a step's time goes; 10 % more of a term costs a tenth of its share")
+    yield from _room(fit, have)
+    yield Heading(f"Set in {place_of(fit)}")
+    yield Code(" ".join(settings_of(fit)) if place_of(fit).startswith("Mega") else "\n".join(settings_of(fit)))
+    yield Lines(beside_settings(fit), bullet=True)
+    yield Heading("Where a step's time goes")
     terms = [(name, s) for name, s in best.step.terms if s > _LEAST * best.step_s]
     rows = tuple((name, number(s), f"{s / best.step_s:.1%}") for name, s in sorted(terms, key=lambda t: -t[1]))
     yield Grid(("", "s", "share"), rows)
-    if fit.tight:
-        yield Lines(("At the upper end of the memory's band this does not fit: try it on one node group first.",))
-    elif fit.tighter is not None:
-        faster, have = fit.tighter, reported_gib(fit.machine.gpu)
-        yield Lines(
-            (
-                f"{faster.layout} is {best.step_s / faster.step_s - 1:.1%} faster, with {faster.memory_gib:.1f} of "
-                f"{have:.1f} GiB: it fits only if memory is not above its estimate.",
-            )
-        )
+    yield Heading("What checkpoints and failures take")
+    yield Lines(tuple(interruption_lines(answer, fit)), bullet=True)
     lost = [f"{w.name} ({w.layout}): {w.text}" for w in answer.lost]
     if lost:
         yield Heading("Why popular layouts lost")
         yield Lines(tuple(lost), bullet=True)
 
 
-def _questions(answer: TrainingAnswer) -> Iterator[Block]:
-    wants = answer.wants
-    asked = []
-    if "tokens" not in wants.stated and wants.budget is None:
-        asked.append("How many tokens? (--tokens) Days and money of the run follow from it.")
-    if "gpus" not in wants.stated and "deadline" not in wants.stated and wants.budget is None:
-        asked.append("By when, or on how many GPUs? (--deadline, --gpus) Else the fewest that fit are taken.")
-    if "batch-size" not in wants.stated:
-        asked.append("Which global batch? (--batch-size) It sets how many GPUs may work side by side.")
-    price = answer.first.price
-    if answer.audience == "internal" and (price is None or price.origin == "catalogue"):
-        asked.append("What does a GPU-hour cost you? (--price) Money scales with it.")
-    if asked:
-        yield Heading("Worth asking")
-        yield Lines(tuple(asked), bullet=True)
+def _room(fit: TrainingFit, have: float) -> Iterator[Block]:
+    """How sure it is that it fits."""
+    best, faster = fit.chosen, fit.tighter
+    if not best.fits_surely:
+        yield Lines(("At the upper end of the memory's band this does not fit: try it on one node group first.",))
+    elif faster is not None:
+        yield Lines(
+            (
+                f"{faster.layout} is {best.step_s / faster.step_s - 1:.1%} faster, with {faster.memory_gib:.1f} of "
+                f"{have:.1f} GiB: it fits only if memory is not above its estimate.",
+            )
+        )
+
+
+def _remedies(answer: TrainingAnswer) -> Iterator[Block]:
+    if not answer.remedies:
+        yield Lines(("No change of options that was tried makes it hold; other GPUs may.",))
+        return
+    yield Heading(f"What to change on {answer.first.machine.asked}, the least that is given up first")
+    lines = []
+    for r in answer.remedies:
+        row = r.row
+        line = f"{r.what}: then {_counted(row.gpus, 'GPU')} hold{'s' * (row.gpus == 1)} as {row.layout}"
+        line += f" with {row.memory_gib:.1f} GiB, {number(row.tokens_s)} tokens/s"
+        line += f", {span(r.days * 86400)}" if r.days is not None else ""
+        lines.append(line + ("" if row.fits_surely else " (not surely: memory at the upper end of its band does not)"))
+    yield Lines(tuple(lines), bullet=True)
+
+
+def _effects(answer: TrainingAnswer) -> Iterator[Block]:
+    if not answer.effects:
+        return
+    what = "money" if answer.first.price is not None else "GPU-hours"
+    yield Heading(f"Assumptions by effect: each 10 % less and more moves the {what} of the same work by")
+    rows = tuple((e.name, e.origin, _change(e.low), _change(e.high)) for e in answer.effects[:_EFFECTS])
+    yield Grid(("", "origin", "10 % less", "10 % more"), rows)
+
+
+def _change(factor: float) -> str:
+    if factor > 1e6:
+        return "does not fit"
+    if abs(factor - 1) < _NOTHING:
+        return "none"
+    return f"{factor - 1:+.1%}" if abs(factor - 1) >= _FINE else f"{factor - 1:+.2%}"
 
 
 def training_basis(answer: TrainingAnswer, internal: bool) -> Iterator[str]:
@@ -175,13 +236,17 @@ def training_basis(answer: TrainingAnswer, internal: bool) -> Iterator[str]:
         yield f"tokens per second: {1 - low:.0%} less to {high - 1:.0%} more" + (
             f"; {calibration_words()}" if internal else ""
         )
+        if not fit.measured:
+            yield f"no run on {fit.machine.gpu.name} was among them: constants of other GPUs stand for its own"
         low, high = fit.best.memory.band
         yield f"memory: factors {low:g} to {high:g} on the peak, as published runs were off"
-        yield (
-            f"goodput: nodes fail as on a published cluster (RSC-1, 6.5 per 1,000 node-days), restart takes "
-            f"{RESTART_S / 60:g} min, checkpoints go out in the background at {WRITE_BYTES_S / 1e9:g} GB/s a node, at "
-            "Daly's interval; jobs of middle size were seen to fail 3.6 × as often"
-        )
+        recipe = fit.best.recipe
+        if recipe.adapter_rank is not None and internal:
+            yield "adapters: speed was held to five published LoRA runs of Llama 3 70B in fp8 (Megatron-Bridge, 26.06)"
+        if recipe.base == "nf4":
+            yield "4-bit weights: what widening them costs comes from one published pair of runs (8B on an RTX 4090)"
+        if recipe.offload != "none":
+            yield "offload: one published run was held against it; nothing of the transfers is taken to be hidden"
     for each in answer.fits:
         if each.price is not None and (internal or each.price.for_sale):
             star = "* " if each.price.origin == "catalogue" else ""

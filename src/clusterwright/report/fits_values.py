@@ -9,10 +9,8 @@ from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.commands import before, command_of
 from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.serving import ServingFit
-from clusterwright.plan.fitting.trainings import TrainingAnswer, TrainingFit
 from clusterwright.plan.searching.serving import ServingRow
 from clusterwright.report.fits import basis_lines, told_instead, verdict
-from clusterwright.report.fits_training import training_basis, training_verdict
 
 
 def serving_values(answer: ServingAnswer) -> dict[str, Any]:
@@ -40,6 +38,7 @@ def serving_values(answer: ServingAnswer) -> dict[str, Any]:
             "engine": question.engine,
             "version": None if question.version is None else ".".join(str(part) for part in question.version),
             "planned_instead": told_instead(answer) or None,
+            "planned_instead": told_instead(answer) or None,
             "weights": question.weights,
             "kv": question.kv_format,
             "stated": sorted(answer.wants.stated),
@@ -48,7 +47,7 @@ def serving_values(answer: ServingAnswer) -> dict[str, Any]:
         "machines": [_fit(fit, internal) for fit in answer.fits],
         "close": list(answer.close),
         "effects": [
-            {"what": e.name, "origin": e.origin, "gpus_at_10_less": _finite(e.low), "gpus_at_10_more": _finite(e.high)}
+            {"what": e.name, "origin": e.origin, "gpus_at_10_less": finite(e.low), "gpus_at_10_more": finite(e.high)}
             for e in answer.effects
         ],
         "ask": [{"question": a.question, "option": a.option, "why": a.why} for a in answer.asked],
@@ -68,7 +67,7 @@ def _fit(fit: ServingFit, internal: bool) -> dict[str, Any]:
         "gpus_per_node": fit.machine.gpus_per_node,
         "verdict": fit.verdict,
         "why_not": fit.missed or None,
-        "price": _price(fit.price),
+        "price": price_values(fit.price),
     }
     if fit.best is None:
         return found
@@ -120,64 +119,8 @@ def _size(row: ServingRow) -> dict[str, Any]:
     }
 
 
-def training_values(answer: TrainingAnswer) -> dict[str, Any]:
-    """Everything that the page says."""
-    internal, own = answer.audience == "internal", answer.wants.training
-    assert own is not None
-    return {
-        "question": "training",
-        "holds": answer.holds,
-        "verdict": training_verdict(answer),
-        "model": {"asked": answer.name, "name": answer.decoder.name, "parameters": answer.decoder.parameters},
-        "asked": {
-            "tokens": own.tokens,
-            "sequence": own.sequence,
-            "precision": own.precision,
-            "framework": own.framework,
-            "deadline_s": own.deadline_s,
-            "gpus": answer.wants.gpus,
-            "stated": sorted(answer.wants.stated),
-        },
-        "machines": [_trained(fit) for fit in answer.fits],
-        "lost": [
-            {"name": w.name, "layout": str(w.layout), "reason": w.reason.name, "why": w.text} for w in answer.lost
-        ],
-        "remedies": list(answer.remedies),
-        "basis": list(training_basis(answer, internal)),
-    }
-
-
-def _trained(fit: TrainingFit) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "asked": fit.machine.asked,
-        "gpu": fit.machine.gpu.name,
-        "verdict": fit.verdict,
-        "why_not": fit.missed or None,
-        "price": _price(fit.price),
-    }
-    if fit.best is None:
-        return found
-    best = fit.best
-    return found | {
-        "layout": str(best.layout),
-        "gpus": best.gpus,
-        "nodes": best.nodes,
-        "micro_batch": best.recipe.micro_batch,
-        "global_batch": best.recipe.global_batch,
-        "recompute": best.recipe.recompute,
-        "memory_gib": band_values(fit.memory_gib),
-        "step_s": dict(best.step.terms),
-        "tokens_s": band_values(fit.tokens_s),
-        "mfu": best.mfu,
-        "goodput": best.goodput,
-        "days": band_values(fit.days),
-        "per_mtok": band_values(fit.per_mtok),
-        "cost": band_values(fit.cost),
-        "tokens": fit.tokens,
-    }
-
-
-def _price(price: HourPrice | None) -> dict[str, Any] | None:
+def price_values(price: HourPrice | None) -> dict[str, Any] | None:
+    """A price with its range and where it comes from."""
     if price is None:
         return None
     return {
@@ -197,5 +140,6 @@ def band_values(band: Band | None) -> dict[str, float | None] | None:
     return None if band is None else {"value": band.value, "low": band.low, "high": band.high}
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """A number that JSON has; None for what has no end."""
     return value if abs(value) < 1e12 else None

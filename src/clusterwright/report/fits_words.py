@@ -45,6 +45,28 @@ def one_time(value: float) -> str:
     return f"{number(value * 1e3)} ms" if value < 1 else f"{number(value)} s"
 
 
+def span(value_s: float) -> str:
+    """A time in the unit that people would take."""
+    for unit, seconds, most in (("ms", 1e-3, 1.0), ("s", 1.0, 120.0), ("min", 60.0, 7200.0), ("h", 3600.0, 172800.0)):
+        if value_s < most:
+            return f"{number(value_s / seconds)} {unit}"
+    return f"{number(value_s / 86400)} days"
+
+
+def lasting(days: Band | None) -> str:
+    """A time with its range: days, hours below two of them, minutes below two hours."""
+    if days is None:
+        return "-"
+    if days.value >= 2:
+        return banded(days) + " days"
+    return banded(days.times(24)) + " h" if days.value >= 2 / 24 else banded(days.times(1440)) + " min"
+
+
+def share_words(band: Band) -> str:
+    """A share in per cent with its range."""
+    return banded(band.times(100), lambda v: f"{v:.1f}%")
+
+
 def money(value: float, currency: str = "USD") -> str:
     """An amount with its sign."""
     sign = CURRENCIES.get(currency, currency + " ")

@@ -9,14 +9,16 @@ import csv
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clusterwright.plan.fitting.answers import ServingAnswer
 from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.serving import ServingFit
-from clusterwright.plan.fitting.trainings import TrainingAnswer, TrainingFit
 from clusterwright.report.fits import command, verdict
-from clusterwright.report.fits_training import training_verdict
+
+if TYPE_CHECKING:
+    from clusterwright.plan.fitting.training_fits import TrainingFit
+    from clusterwright.plan.fitting.trainings import TrainingAnswer
 
 Cell = str | float | int | None
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -40,10 +42,10 @@ def table_of(rows: Iterable[dict[str, Cell]]) -> Table:
 def serving_rows(answer: ServingAnswer) -> list[dict[str, Cell]]:
     """One row per machine, best first."""
     places = enumerate(answer.fits, 1)
-    return [_first(answer, fit, place, verdict(answer)) | _served(fit) for place, fit in places]
+    return [first_cells(answer, fit, place, verdict(answer)) | _served(fit) for place, fit in places]
 
 
-def _first(
+def first_cells(
     answer: ServingAnswer | TrainingAnswer, fit: ServingFit | TrainingFit, place: int, said: str
 ) -> dict[str, Cell]:
     """Columns that every row has; the best machine's says the verdict."""
@@ -61,48 +63,24 @@ def _served(fit: ServingFit) -> dict[str, Cell]:
         return {}
     best = fit.best
     found: dict[str, Cell] = {"layout": str(best.layout), "GPUs per replica": best.layout.gpus}
-    found |= _banded("replicas for load", fit.needed)
+    found |= banded_cells("replicas for load", fit.needed)
     found |= {"replicas with losses": best.replicas, "GPUs": best.gpus, "nodes": best.nodes}
-    found |= _banded("longest request, tokens", fit.context)
+    found |= banded_cells("longest request, tokens", fit.context)
     found |= {"planned context, tokens": fit.question.max_model_len}
-    found |= _banded("sequences at once per replica", fit.places)
+    found |= banded_cells("sequences at once per replica", fit.places)
     found |= {"in flight per replica": best.concurrency}
-    found |= _banded("TTFT, ms", fit.ttft_s.times(1e3)) | _banded("TPOT, ms", fit.tpot_s.times(1e3))
-    found |= _banded("req/s per replica", fit.requests_s) | _banded("output tok/s per replica", fit.tokens_s)
+    found |= banded_cells("TTFT, ms", fit.ttft_s.times(1e3)) | banded_cells("TPOT, ms", fit.tpot_s.times(1e3))
+    found |= banded_cells("req/s per replica", fit.requests_s) | banded_cells("output tok/s per replica", fit.tokens_s)
     if fit.price is not None:
         currency = fit.price.currency
         found |= {f"price, {currency}/GPU-h": fit.price.value}
-        found |= _banded(f"{currency}/h", fit.per_h) | _banded(f"{currency}/Mtok out", fit.per_mtok_out)
-        found |= _banded(f"{currency}/Mtok in and out", fit.per_mtok)
+        found |= banded_cells(f"{currency}/h", fit.per_h) | banded_cells(f"{currency}/Mtok out", fit.per_mtok_out)
+        found |= banded_cells(f"{currency}/Mtok in and out", fit.per_mtok)
     return found | {"engine command": command(fit)}
 
 
-def training_rows(answer: TrainingAnswer) -> list[dict[str, Cell]]:
-    """One row per machine, best first."""
-    places = enumerate(answer.fits, 1)
-    return [_first(answer, fit, place, training_verdict(answer)) | _trained(fit) for place, fit in places]
-
-
-def _trained(fit: TrainingFit) -> dict[str, Cell]:
-    if fit.best is None:
-        return {}
-    best = fit.best
-    found: dict[str, Cell] = {"layout": str(best.layout), "GPUs": best.gpus, "nodes": best.nodes}
-    found |= {"micro-batch": best.recipe.micro_batch, "recomputation": best.recipe.recompute}
-    found |= _banded("memory of the fullest GPU, GiB", fit.memory_gib)
-    found |= {"step, s": best.step_s, "MFU": best.mfu, "goodput": best.goodput}
-    found |= _banded("tokens/s", fit.tokens_s)
-    if fit.days is not None:
-        found |= _banded("days", fit.days)
-    if fit.price is not None:
-        currency = fit.price.currency
-        found |= {f"price, {currency}/GPU-h": fit.price.value} | _banded(f"{currency}/Mtok", fit.per_mtok)
-        if fit.cost is not None:
-            found |= _banded(f"whole run, {currency}", fit.cost)
-    return found
-
-
-def _banded(head: str, band: Band | None) -> dict[str, Cell]:
+def banded_cells(head: str, band: Band | None) -> dict[str, Cell]:
+    """A figure and its range as three columns."""
     if band is None:
         return {}
     return {head: band.value, f"{head}, low": band.low, f"{head}, high": band.high}

@@ -63,6 +63,12 @@ class SpeedConstants:
         return {"gradients and weights": self.gradients, "optimizer": self.optimizer, "host transfers": 1.0}
 
 
+#: System that the factors of the others are relative to.
+REFERENCE_SYSTEM: Final = "DGX-GB200"
+#: Systems whose GPU has the die of one that was measured: GH100 (NVIDIA H200 and GH200 datasheets: the rates of H100).
+DIES: Final[Mapping[str, str]] = {"DGX-H200": "DGX-H100", "DGX-GH200": "DGX-H100"}
+
+
 @dataclass(frozen=True)
 class Calibration:
     """Fitted constants.
@@ -92,7 +98,7 @@ class Calibration:
     ) -> SpeedConstants:
         """Constants of a run; the newest release where none is named, plain x86 hosts where the system is unknown."""
         b = self.base
-        compute = self.compute.get(system, 1.0)
+        compute = self._compute(system)
         x86 = sum(self.host.values()) / len(self.host) if self.host else 1.0
         host = self.host.get(system, 1.0 if system.startswith("DGX-GB") else x86)
         software = self._software(release) if moe else 1.0
@@ -113,6 +119,16 @@ class Calibration:
             gradients=b["gradients"],
             optimizer=b["optimizer"],
         )
+
+    def knows(self, system: str) -> bool:
+        """Whether runs on a system, or on another with its die, were among those that were fitted."""
+        return DIES.get(system, system) in (REFERENCE_SYSTEM, *self.compute)
+
+    def _compute(self, system: str) -> float:
+        """Factor of a system, of another with its die, else the mean of all."""
+        if self.knows(system):
+            return self.compute.get(DIES.get(system, system), 1.0)
+        return (1.0 + sum(self.compute.values())) / (1 + len(self.compute))
 
     def _software(self, release: str) -> float:
         """Factor of a release; of the oldest for older ones, of the newest where none is named."""

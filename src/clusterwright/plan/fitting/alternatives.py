@@ -10,7 +10,7 @@ from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.catalogue.shelf_lives import SHELF_LIVES
 from clusterwright.plan.fitting.prices import rentals
 from clusterwright.plan.fitting.serving import ServingFit
-from clusterwright.plan.fitting.trainings import TrainingFit
+from clusterwright.plan.fitting.training_fits import TrainingFit
 
 
 @dataclass(frozen=True)

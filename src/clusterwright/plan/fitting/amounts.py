@@ -60,6 +60,11 @@ DEADLINES: Final = Range(60.0, 100 * YEAR_S, "from 1 min to 100 years")
 LOSSES: Final = Range(0, 10_000, "from 0 to 10,000 nodes")
 GPUS: Final = Range(1, 1e7, "from 1 to 10,000,000")
 BATCHES: Final = Range(1, 1e7, "from 1 to 10,000,000 sequences")
+RANKS: Final = Range(1, 4096, "from 1 to 4,096")
+FAILURES: Final = Range(0, 1000, "from 0 to 1,000 per 1,000 node-days")
+RESTARTS: Final = Range(1.0, 24 * HOUR_S, "from 1 s to 1 day")
+REPAIRS: Final = Range(60.0, YEAR_S, "from 1 min to 1 year")
+STORES: Final = Range(1e6, 1e15, "from 1 MB/s to 1,000 TB/s")
 POWERS: Final = Range(1.0, 1e11, "from 1 W to 100 GW")
 PUES: Final = Range(1.0, 5.0, "from 1 to 5, for example 1.25")
 BUDGETS: Final = Range(0.01, 1e12, "from 0.01 to 1,000,000M, a month or once")
@@ -212,6 +217,16 @@ def link(text: str) -> Quantity:
     found = _read(text, "bit rate")
     LINKS.checked(found.value, text)
     return found
+
+
+def failures(text: str) -> float:
+    """Failures of nodes per 1,000 node-days."""
+    return FAILURES.checked(number(text), text)
+
+
+def store(text: str) -> float:
+    """B/s that storage takes, `40 GB/s`."""
+    return STORES.checked(quantity(text, "byte rate"), text)
 
 
 def quantity(text: str, kind: str) -> float:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from clusterwright.plan.fitting.serving import ServingFit
-from clusterwright.plan.fitting.trainings import TrainingFit
+from clusterwright.plan.fitting.training_fits import TrainingFit
 from clusterwright.plan.fitting.wants import Wants
 from clusterwright.plan.materials import Materials, Options, count_materials
 

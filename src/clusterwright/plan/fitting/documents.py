@@ -13,6 +13,7 @@ from clusterwright.plan.fitting.answers import ServingAnswer
 from clusterwright.plan.fitting.commands import stored_format
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import HourPrice
+from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.fitting.trainings import TrainingAnswer
 
 _FIELDS: Final = ("tp", "pp", "dp", "ep", "cp")
@@ -36,7 +37,7 @@ def architecture_text(answer: ServingAnswer | TrainingAnswer) -> str:
         "apiVersion: clusterwright/v1alpha1",
         f"cluster: {{name: {'serving' if serving else 'training'}}}",
         "pools:",
-        *_pool(fit.machine, fit.best.nodes, fit.price),
+        *_pool(fit.machine, fit.best.nodes, fit.price, 0 if isinstance(fit, ServingFit) else fit.lost.spares or 0),
         "workloads:",
         f"  {'service' if serving else 'job'}:",
         f"    model: {answer.decoder.name}",
@@ -46,11 +47,14 @@ def architecture_text(answer: ServingAnswer | TrainingAnswer) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _pool(machine: Machine, nodes: int, price: HourPrice | None) -> Iterator[str]:
+def _pool(machine: Machine, working: int, price: HourPrice | None, spares: int) -> Iterator[str]:
     assert machine.shape is not None
+    nodes = working + spares
     last = f"{nodes:03d}"
     yield "  gpu:"
     yield f'    nodes: "gpu-[001-{last}]"' if nodes > 1 else "    nodes: gpu-001"
+    if spares:
+        yield f"    spares: {spares}"
     yield f"    shape: {machine.shape.name}"
     if machine.gpus_per_node != machine.shape.gpus:
         yield f"    hardware: {{gpus: {machine.gpus_per_node}}}"
@@ -104,7 +108,11 @@ def _train(answer: TrainingAnswer) -> Iterator[str]:
     recipe = best.recipe
     yield "    train:"
     yield f"      framework: {recipe.framework}"
-    yield "      method: full"
+    yield f"      method: {own.method}"
+    if recipe.adapter_rank is not None:
+        yield f"      adapter_rank: {recipe.adapter_rank}"
+    if recipe.offload != "none":
+        yield f"      offload: {recipe.offload}"
     yield f"      precision: {'fp8' if recipe.precision == 'mxfp8' else recipe.precision}"
     yield f"      sequence: {recipe.sequence} tokens"
     yield f"      global_batch: {recipe.global_batch}"

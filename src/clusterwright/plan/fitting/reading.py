@@ -13,6 +13,7 @@ from clusterwright.plan.fitting import amounts
 from clusterwright.plan.fitting.amounts import Wrong, shown
 from clusterwright.plan.fitting.prices import Hours
 from clusterwright.plan.fitting.releases import modelled
+from clusterwright.plan.fitting.training_offers import refused
 from clusterwright.plan.fitting.wants import ServingWants, TrainingWants, Wants
 
 #: Engines as people write them → as they are modelled.
@@ -24,6 +25,8 @@ WEIGHTS: Final = ("bf16", "fp16", "fp8", "int8", "nvfp4", "mxfp4", "int4")
 CACHES: Final = ("auto", "bf16", "fp16", "fp8")
 PRECISIONS: Final = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 FRAMEWORKS: Final = ("megatron", "torchtitan", "deepspeed")
+METHODS: Final = ("full", "lora", "qlora")
+OFFLOADS: Final = ("none", "optimizer", "parameters")
 GOALS: Final = ("cost", "latency", "throughput", "domain")
 
 
@@ -88,6 +91,10 @@ _TRAINING: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "batch-size": (amounts.whole(amounts.BATCHES), "global_batch"),
     "precision": (one_of(PRECISIONS), "precision"), "framework": (one_of(FRAMEWORKS), "framework"),
     "deadline": (amounts.duration(amounts.DEADLINES), "deadline_s"),
+    "method": (one_of(METHODS), "method"), "rank": (amounts.whole(amounts.RANKS), "rank"),
+    "offload": (one_of(OFFLOADS), "offload"), "failures": (amounts.failures, "failures"),
+    "restart": (amounts.duration(amounts.RESTARTS), "restart_s"),
+    "repair": (amounts.duration(amounts.REPAIRS), "repair_s"), "checkpoint-rate": (amounts.store, "store_bytes_s"),
 }  # fmt: skip
 _BOTH: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "gpus": (amounts.whole(amounts.GPUS), "gpus"), "budget": (amounts.money, "budget"),
@@ -173,7 +180,7 @@ def _contradictions(
         if high in values and isinstance(least, float) and values[high] < least:
             wrong(high, f"the 95th percentile {values[high]:g} is below the mean {least:g}")
     for name in given:
-        if train and name in _SERVING and name not in ("utilisation",):
+        if train and name in _SERVING and name not in ("utilisation", "survive"):
             wrong(name, "belongs to inference, and --train asks about training")
         if not train and name in _TRAINING and name in values:
             wrong(name, "belongs to training", "add --train")
@@ -182,4 +189,7 @@ def _contradictions(
             wrong(name, f"a {name} and a load at once", "leave one out: the answer is the load that it carries")
     if "gpus" in given and "budget" in given and not train:
         wrong("budget", "a number of GPUs and a budget at once", "leave one out")
+    if train:
+        for name, message, hint in refused(values):
+            wrong(name, message, hint)
     return found

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from clusterwright.plan.fitting.prices import Hours
 
 Goal = Literal["cost", "latency", "throughput", "domain"]
+Method = Literal["full", "lora", "qlora"]
+Offload = Literal["none", "optimizer", "parameters"]
+Trainer = Literal["megatron", "torchtitan", "deepspeed"]
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,42 @@ class ServingWants:
 
 @dataclass(frozen=True)
 class TrainingWants:
-    """Training; see `plan.searching.questions.TrainingQuestion`."""
+    """Training; see `plan.searching.questions.TrainingQuestion`.
+
+    Args:
+        framework: "" for the one that offers what is wanted.
+        method: full; lora (adapters over 16-bit weights); qlora (adapters over 4-bit weights). rank: of adapters.
+        offload: what the host holds: none, optimizer, parameters (with gradients and optimizer).
+        failures: of nodes per 1,000 node-days, None for a published cluster's.
+        store_bytes_s: of the storage that checkpoints go to, all nodes together; None for a rate per node.
+        repair_s: until a failed node is back.
+    """
 
     tokens: float | None = None
     sequence: int = 8192
     global_batch: int | None = None
     precision: str = "bf16"
-    framework: str = "megatron"
+    framework: str = ""
     deadline_s: float | None = None
+    method: Method = "full"
+    rank: int = 16
+    offload: Offload = "none"
+    failures: float | None = None
+    restart_s: float = 600.0
+    repair_s: float = 86400.0
+    store_bytes_s: float | None = None
+
+    @property
+    def adapters(self) -> bool:
+        """Whether weights stay frozen under adapters."""
+        return self.method != "full"
+
+    @property
+    def trainer(self) -> Trainer:
+        """The framework: Megatron, whose speed was held to most runs, where it offers what is wanted, else FSDP2."""
+        if self.framework:
+            return cast("Trainer", self.framework)
+        return "torchtitan" if self.method == "qlora" or self.offload == "parameters" else "megatron"
 
 
 @dataclass(frozen=True)

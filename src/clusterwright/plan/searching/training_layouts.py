@@ -92,7 +92,11 @@ def _rules(question: TrainingQuestion, shape: Shape, c: Mapping[str, Ints]) -> l
 
 
 def _not_offered(recipe: Recipe, c: Mapping[str, Ints]) -> Bools:
-    """DeepSpeed pipelines neither with divided gradients or weights nor with virtual stages."""
+    """DeepSpeed pipelines neither with divided gradients or weights nor with virtual stages; a 4-bit base is sharded
+    (bitsandbytes "FSDP-QLoRA"), and no tensor, pipeline, context or expert rank has a part of it.
+    """
+    if recipe.base == "nf4":
+        return np.asarray((c["tp"] > 1) | (c["pp"] > 1) | (c["cp"] > 1) | (c["ep"] > 1))
     if recipe.framework not in ("deepspeed", "megatron-deepspeed"):
         return np.zeros(len(c["tp"]), dtype=np.bool_)
     divided = recipe.sharding in ("zero2", *SHARDS_WEIGHTS)

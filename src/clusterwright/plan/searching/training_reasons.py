@@ -70,6 +70,8 @@ def _structure(question: TrainingQuestion, layout: Layout, micro: int, reason: R
     return {
         Reason.ENGINE: "groups of attention belong to inference"
         if layout.attention_dp > 1 or layout.dcp > 1
+        else "a 4-bit base is sharded over data-parallel ranks only"
+        if recipe.base == "nf4"
         else f"{recipe.framework} has no {layout.pp} stages of {layout.vp} under {recipe.sharding}",
         Reason.POOL: f"takes {layout.gpus:,} GPUs, the pool has {pool.gpus or 0:,}",
         Reason.NODES: f"{layout.gpus} GPUs do not fill nodes of {pool.gpus_per_node}",

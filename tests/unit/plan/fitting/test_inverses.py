@@ -90,12 +90,6 @@ def test_a_deadline_takes_the_fewest_gpus_that_keep_it() -> None:
     assert not train("h100", tokens="1000T", deadline="1d", gpus="8").holds
 
 
-def test_training_says_when_nothing_fits_what_would() -> None:
-    answer = train("h100", gpus="1", framework="megatron")
-    assert answer.first.verdict == "too big"
-    assert any("more GPUs" in remedy for remedy in answer.remedies)
-
-
 def test_training_keeps_memory_free_for_the_band() -> None:
     fit = train("h100", gpus="8").first
-    assert not fit.tight
+    assert fit.chosen.fits_surely

@@ -1,0 +1,213 @@
+"""Training on one machine: what the search is asked, and which of its layouts is taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from clusterwright.model.decoders import Decoder
+from clusterwright.physics.failures import RSC1_PER_1000_NODE_DAYS
+from clusterwright.physics.money import HOURS_PER_MONTH
+from clusterwright.physics.training.memory import BAND
+from clusterwright.physics.training.recipes import Recipe, Sharding
+from clusterwright.plan.fitting.interruptions import interruptions_of
+from clusterwright.plan.fitting.inverses import limit_of
+from clusterwright.plan.fitting.machines import Machine
+from clusterwright.plan.fitting.prices import HourPrice
+from clusterwright.plan.fitting.training_fits import TrainingFit, TrainingVerdict
+from clusterwright.plan.fitting.wants import TrainingWants, Wants
+from clusterwright.plan.searching.machines import reported_gib
+from clusterwright.plan.searching.questions import Losses, TrainingQuestion
+from clusterwright.plan.searching.reasons import WORDS, Reason
+from clusterwright.plan.searching.training import TrainingRow, TrainingSearch, search_training
+
+#: Tokens of a global batch where none is stated. All weights: what models of 7B to 70B were trained with (Llama 2 and
+#: 3: 4 M). Adapters: 32 sequences of 4,096 (Megatron-Bridge's LoRA recipes of Llama 3 70B, release 26.06).
+BATCH_TOKENS: Final = 2**22
+ADAPTER_BATCH_TOKENS: Final = 2**17
+#: B/s of storage per node that checkpoints are written at (DGX reference node, "good").
+WRITE_BYTES_S: Final = 2e9
+#: Numbers of GPUs below a limit that are tried.
+_TRIES: Final = 5
+#: Precision → field of `DenseRates` that must be there.
+UNITS: Final = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+_SHARDING: Final[dict[str, Sharding]] = {"megatron": "distributed", "torchtitan": "fsdp", "deepspeed": "zero3"}
+
+
+def fit_training(decoder: Decoder, machine: Machine, wants: Wants, price: HourPrice | None) -> TrainingFit:
+    """Search one machine; a budget becomes GPUs (per month) or tokens (once)."""
+    own = wants.training or TrainingWants()
+    plain = TrainingFit(machine, "unknown", price, wanted=own.tokens)
+    lacking = _lacking(machine, own)
+    if lacking:
+        return replace(plain, verdict="impossible", missed=lacking)
+    gpus = _allowed(machine, wants, price)
+    if isinstance(gpus, str):
+        return replace(plain, missed=gpus)
+    if gpus == 0:
+        given = "budget buys" if wants.budget is not None else "power feeds"
+        return replace(plain, verdict="too big", missed=f"the {given} no node of {machine.gpus_per_node} GPUs")
+    sizes = _sizes(gpus, machine) if wants.inverse else [gpus]
+    try:
+        search = _largest(question_of(decoder, machine, wants, size, price) for size in sizes)
+    except ValueError as error:
+        return replace(plain, missed=str(error))
+    search = _stored(search, own)
+    best = roomy(search)
+    if best is None:
+        return replace(plain, verdict=_verdict(search), search=search, missed=_missed(search))
+    lost = interruptions_of(search.question, best, wants)
+    found = replace(plain, verdict="holds", search=search, best=best, losses=lost)
+    return _in_time(found, own) if wants.budget is None else replace(found, tokens=_bought(found, wants))
+
+
+def _stored(search: TrainingSearch, own: TrainingWants) -> TrainingSearch:
+    """The search with storage that grows with the nodes that were found, unless its rate was stated."""
+    losses, nodes = search.question.losses, -(-search.gpus // search.question.pool.gpus_per_node)
+    if losses is None or own.store_bytes_s is not None:
+        return search
+    losses = replace(losses, write_bytes_s=WRITE_BYTES_S * nodes)
+    return replace(search, question=replace(search.question, losses=losses))
+
+
+def _lacking(machine: Machine, own: TrainingWants) -> str:
+    """Why the GPU cannot run such a job at all, or ""."""
+    dense = machine.gpu.dense
+    if getattr(dense, UNITS[own.precision]) is not None:
+        return ""
+    known = [name for name, unit in UNITS.items() if getattr(dense, unit) is not None]
+    return f"{machine.gpu.name} has no unit for {own.precision}; it has {', '.join(known) or 'none of those known'}"
+
+
+def _allowed(machine: Machine, wants: Wants, price: HourPrice | None) -> int | str | None:
+    """GPUs of the job at most, spare nodes taken off; 0 for none, None without a limit; or what is missing."""
+    gpus, node, budget = wants.gpus, machine.gpus_per_node, wants.budget
+    spare = wants.serving.survive_nodes
+    if budget is not None:
+        if price is None or price.currency != budget.currency:
+            return f"no price in {budget.currency} of {machine.asked}; give --price"
+        if budget.monthly:
+            nodes = math.floor(budget.value / HOURS_PER_MONTH / price.value / node + 1e-9)
+            gpus = max(nodes - spare, 0) * node
+    if wants.power_w is not None:
+        limit = limit_of(machine, replace(wants, budget=None), price)
+        if limit.nodes is None:
+            return limit.missing
+        fed = max(limit.nodes - spare, 0) * node
+        gpus = fed if gpus is None else min(gpus, fed)
+    return gpus
+
+
+def _sizes(gpus: int | None, machine: Machine) -> list[int | None]:
+    """Numbers of GPUs to try under a limit: the limit itself, then 1 or 3 times a power of two nodes, largest first."""
+    if gpus is None:
+        return [None]
+    node = machine.gpus_per_node
+    nodes = {base << i for base in (1, 3) for i in range(gpus.bit_length()) if (base << i) * node <= gpus}
+    return [gpus, *sorted((node * count for count in nodes if node * count < gpus), reverse=True)[:_TRIES]]
+
+
+def _largest(questions: Iterable[TrainingQuestion]) -> TrainingSearch:
+    """The first question that has an answer, else the last."""
+    search = None
+    for question in questions:
+        search = search_training(question)
+        if search.best is not None:
+            return search
+    assert search is not None
+    return search
+
+
+def roomy(search: TrainingSearch, factor: float = 1.0) -> TrainingRow | None:
+    """The best layout that fits at the upper end of the memory's band, too; else the best there is.
+
+    Args:
+        factor: on the memory that every layout is estimated to need.
+    """
+    rows = search.ranked
+    have = reported_gib(search.question.pool.gpu) / factor
+    need = search.judged.memory_gib
+    for most in (have / BAND[1], have):
+        fitting = rows[need[rows] <= most]
+        if len(fitting):
+            return search.row(int(fitting[0]))
+    return None
+
+
+def _in_time(fit: TrainingFit, own: TrainingWants) -> TrainingFit:
+    """The fit, late where waiting for missing nodes makes it miss the deadline."""
+    days = fit.days
+    if days is None or own.deadline_s is None or days.value * 86400 <= own.deadline_s * (1 + 1e-9):
+        return fit
+    asked, needed = fit.lost.spares or 0, fit.lost.needed
+    missed = f"with {asked} spare nodes it waits {1 - fit.lost.covered:.0%} of the time and takes {days.value:.3g} days"
+    if needed is not None:
+        missed += f"; --survive {needed}"
+    return replace(fit, verdict="late", best=None, losses=None, missed=missed)
+
+
+def _bought(fit: TrainingFit, wants: Wants) -> float | None:
+    """Tokens of one month, or of the whole budget."""
+    budget, each = wants.budget, fit.per_mtok
+    assert budget is not None
+    if budget.monthly:
+        return fit.chosen.tokens_s * fit.lost.goodput.value * HOURS_PER_MONTH * 3600
+    return None if each is None or not each.value else budget.value / each.value * 1e6
+
+
+def question_of(
+    decoder: Decoder, machine: Machine, wants: Wants, gpus: int | None, price: HourPrice | None
+) -> TrainingQuestion:
+    """The search's question with what is assumed."""
+    own = wants.training or TrainingWants()
+    currency = "USD" if price is None else price.currency
+    nodes = max((gpus or machine.gpus_per_node) // machine.gpus_per_node, 1)
+    return TrainingQuestion(
+        decoder,
+        machine.pool(gpus, None if price is None else price.value, currency),
+        recipe_of(own),
+        gpus,
+        own.tokens,
+        own.deadline_s,
+        Losses(
+            RSC1_PER_1000_NODE_DAYS if own.failures is None else own.failures,
+            own.restart_s,
+            own.store_bytes_s or WRITE_BYTES_S * nodes,
+            asynchronous=True,
+        ),
+    )
+
+
+def recipe_of(own: TrainingWants) -> Recipe:
+    """How it is trained; micro-batch and recomputation are left to the search."""
+    batch = ADAPTER_BATCH_TOKENS if own.adapters else BATCH_TOKENS
+    return Recipe(
+        framework=own.trainer,
+        sharding=_SHARDING[own.trainer],
+        precision=own.precision,  # type: ignore[arg-type]
+        sequence=own.sequence,
+        global_batch=own.global_batch or max(batch // own.sequence, 1),
+        logits="fused",
+        expandable=True,
+        offload=own.offload,
+        adapter_rank=own.rank if own.adapters else None,
+        base="nf4" if own.method == "qlora" else "bf16",
+    )
+
+
+def _verdict(search: TrainingSearch) -> TrainingVerdict:
+    reasons = search.reasons()
+    if Reason.DEADLINE in reasons:
+        return "late"
+    return "too big" if Reason.MEMORY in reasons else "impossible"
+
+
+def _missed(search: TrainingSearch) -> str:
+    reasons = search.reasons()
+    closest = Reason(max(int(reason) for reason in reasons))
+    have, count = reported_gib(search.question.pool.gpu), f"{search.gpus:,} GPU{'s' * (search.gpus != 1)}"
+    if closest == Reason.MEMORY:
+        return f"no layout of {count} fits {have:.1f} GiB, whatever is recomputed"
+    return f"{count}: {WORDS[closest]}"
