@@ -169,6 +169,38 @@ class LossPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """What requests meet while so many are in flight: means of a closed loop, as benchmarks run it.
+
+    Args:
+        requests_s: that are completed per second.
+    """
+
+    concurrency: float
+    ttft_s: float
+    tpot_s: float
+    requests_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadCurve:
+    """Latency against concurrency of one replica, or of prefill and decode workers together.
+
+    Args:
+        points: from one request in flight to as many as cache and engine hold.
+        within: the largest concurrency whose means keep the declared targets (0 where one alone misses them); None
+            without targets.
+        gpus: that all this takes.
+        basis: what the constants of the speed were held to.
+    """
+
+    points: tuple[LoadPoint, ...]
+    within: int | None
+    gpus: int
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServicePlan:
     """Load and latency of an inference workload.
 
@@ -187,6 +219,7 @@ class ServicePlan:
         binds: target or limit that keeps a replica from carrying more; "" where its rate is not our estimate.
         prefix_reuse: share of prompt tokens that need no prefill; None where nothing is said of it.
         kept_tokens: that a step of one sequence keeps with speculation; None without.
+        curve: TTFT and TPOT of a replica against concurrency; None where its speed is not estimated.
     """
 
     rate: Figure
@@ -203,6 +236,7 @@ class ServicePlan:
     binds: str = ""
     prefix_reuse: Figure | None = None
     kept_tokens: Figure | None = None
+    curve: LoadCurve | None = None
 
     @property
     def unreachable(self) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.layouts import Layout
+from clusterwright.physics.serving.answers import Setting
 from clusterwright.physics.serving.constants import NAMES, Constants
 from clusterwright.physics.serving.sides import Device, Side, side, stack
 from clusterwright.physics.serving.steps import prefill_terms, step_terms
@@ -84,6 +85,20 @@ class Loop(OpenLoop):
     def met(self, running: float) -> Met:
         """What requests meet with so many sequences that decode, the same in every row."""
         return self.at(self._ones * max(running, IDLE))
+
+    @cached_property
+    def setting(self) -> Setting:
+        """The replica with as many requests in flight as there are clients, as benchmarks ask it."""
+        lengths, held = self._question.lengths, self._held
+        return Setting(
+            decode=self.worker,
+            constants=held.constants,
+            prompt=lengths.mean_in,
+            output=self._output,
+            cached=lengths.mean_in * lengths.reused_share,
+            width=held.width,
+            accepted=held.kept,
+        )
 
     @cached_property
     def room(self) -> float:

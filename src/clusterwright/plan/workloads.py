@@ -25,6 +25,7 @@ from clusterwright.plan.results import (
     WorkloadPlan,
 )
 from clusterwright.plan.services import Load, at_load, binding, read_targets
+from clusterwright.plan.serving_curves import replica_curve
 from clusterwright.plan.speculation import plan_kept
 from clusterwright.plan.trainings import failure_rate, plan_mttf, plan_restart, plan_training
 
@@ -106,6 +107,7 @@ def _service(
     plan = ServicePlan(
         load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses, binds, reused,
         plan_kept(sheet, name, prefix, serve),
+        replica_curve(draft.load, draft.layout.gpus) if isinstance(draft.load, Load) and draft.layout else None,
     )  # fmt: skip
     _check_service(sheet, draft, plan, placed)
     return plan

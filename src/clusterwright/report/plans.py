@@ -20,6 +20,7 @@ from clusterwright.plan.results import (
     CheckpointPlan,
     CollectivePlan,
     EconomicsPlan,
+    LoadCurve,
     MarketCost,
     MemoryPlan,
     PayloadPlan,
@@ -338,7 +339,31 @@ def _service(service: ServicePlan) -> list[str]:
     if service.prefix_reuse is not None:
         lines.append(_line("", f"{show(service.prefix_reuse)} of prompt tokens are found in the cache of prefixes"))
     lines += [_line("latency" if not i else "", text) for i, text in enumerate(_latency(service))]
+    if service.curve is not None:
+        lines += [_line("in flight" if not i else "", text) for i, text in enumerate(curve_lines(service.curve))]
     return lines + [_line("loss", loss.reason) for loss in service.losses]
+
+
+#: Points of a curve that text shows.
+_FEW_POINTS: Final = 4
+
+
+def curve_lines(curve: LoadCurve) -> list[str]:
+    """A few points of latency against concurrency, the largest within the targets among them."""
+    every = curve.points
+    step = max(1, math.ceil((len(every) - 1) / (_FEW_POINTS - 1)))
+    shown = [p for i, p in enumerate(every) if i % step == 0 or p is every[-1] or p.concurrency == curve.within]
+    said = [
+        f"{p.concurrency:>6,.0f}  TTFT {_time(p.ttft_s):>7}  TPOT {_time(p.tpot_s):>7}  {p.requests_s:>6.3g} req/s"
+        + ("  last within the targets" if p.concurrency == curve.within else "")
+        for p in shown
+    ]
+    none = ["one alone misses the targets in the mean"] if curve.within == 0 else []
+    return [*none, *said, "means with so many requests in flight, as benchmarks measure"]
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 def _latency(service: ServicePlan) -> list[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 from clusterwright.lib.figures import format_amount, format_value
 from clusterwright.plan.fronts import Front, Point
+from clusterwright.report.html.axes import Axis, axis_of
 from clusterwright.report.html.drawing import LETTER, line, picture, words
 from clusterwright.report.html.elements import Child, Html, fold, h, markup, table
 
@@ -20,8 +19,6 @@ _RIGHT: Final = 16.0
 _TOP: Final = 26.0
 _BOTTOM: Final = 44.0
 _LABEL: Final = 11
-#: Ratio of the ends from which an axis is logarithmic.
-_LOGARITHMIC: Final = 8.0
 _MOST_ROWS: Final = 40
 
 
@@ -62,46 +59,6 @@ def _said(front: Front) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """Values → pixels between two ends, in logarithms where they are far apart."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    logarithmic: bool
-
-    def at(self, value: float) -> float:
-        """Pixels of a value."""
-        scale: Callable[[float], float] = math.log if self.logarithmic else float
-        share = (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
-        return self.start + share * (self.end - self.start)
-
-    def marks(self) -> list[float]:
-        """Round values on the axis."""
-        if self.logarithmic:
-            first = math.floor(math.log10(self.low))
-            return [
-                v for e in range(first, first + 12) for m in (1, 2, 5) if self.low <= (v := m * 10.0**e) <= self.high
-            ]
-        rough = (self.high - self.low) / 5
-        power = 10.0 ** math.floor(math.log10(rough))
-        step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
-        return [i * step for i in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
-
-
-def _axis(values: Sequence[float], start: float, end: float) -> _Axis:
-    low, high = min(values), max(values)
-    if low == high:
-        low, high = low * 0.9, high * 1.1
-    logarithmic = low > 0 and high / low >= _LOGARITHMIC
-    room = (high / low) ** 0.08 if logarithmic else (high - low) * 0.08
-    if logarithmic:
-        return _Axis(low / room, high * room, start, end, True)
-    return _Axis(max(low - room, 0.0), high + room, start, end, False)
-
-
 def _drawing(front: Front, key: str) -> Html:
     legend = h(
         "ul",
@@ -117,8 +74,8 @@ def _drawing(front: Front, key: str) -> Html:
 def _picture(front: Front, key: str, width: float, cls: str) -> Html:
     times = [point.tpot_s * 1e3 for point in front.points]
     target = None if front.tpot_target_s is None else front.tpot_target_s * 1e3
-    x = _axis([point.cost for point in front.points], _LEFT, width - _RIGHT)
-    y = _axis([*times, *([target] if target is not None else [])], _HEIGHT - _BOTTOM, _TOP)
+    x = axis_of([point.cost for point in front.points], _LEFT, width - _RIGHT)
+    y = axis_of([*times, *([target] if target is not None else [])], _HEIGHT - _BOTTOM, _TOP)
     shapes: list[Child] = [*_grid(x, y, front.unit)]
     if target is not None:
         level = y.at(target)
@@ -135,7 +92,7 @@ def _picture(front: Front, key: str, width: float, cls: str) -> Html:
     )  # fmt: skip
 
 
-def _staircase(front: Front, x: _Axis, y: _Axis) -> Html:
+def _staircase(front: Front, x: Axis, y: Axis) -> Html:
     """The line below which no layout lies: nothing between two layouts can be had."""
     best = sorted((point for point in front.points if point.on_front), key=lambda p: p.cost)
     corners: list[tuple[float, float]] = []
@@ -151,7 +108,7 @@ def _mark(cls: str, radius: float) -> Html:
     return h("svg", h("circle", cx=6, cy=6, r=radius, cls=cls), width=12, height=12, aria_hidden="true")
 
 
-def _grid(x: _Axis, y: _Axis, unit: str) -> list[Html]:
+def _grid(x: Axis, y: Axis, unit: str) -> list[Html]:
     shapes = []
     for mark in x.marks():
         at = x.at(mark)
@@ -176,7 +133,7 @@ def _amount(value: float, unit: str) -> str:
     return format_amount(value, unit.partition("/")[0]) if unit[:1] in "$€£" else format_value(value)
 
 
-def _dot(point: Point, x: _Axis, y: _Axis, unit: str) -> Html:
+def _dot(point: Point, x: Axis, y: Axis, unit: str) -> Html:
     at_x, at_y = x.at(point.cost), y.at(point.tpot_s * 1e3)
     dot = h(
         "circle",
@@ -194,7 +151,7 @@ def _numbers(point: Point, unit: str) -> str:
     )
 
 
-def _labels(points: Sequence[Point], x: _Axis, y: _Axis) -> list[Html]:
+def _labels(points: Sequence[Point], x: Axis, y: Axis) -> list[Html]:
     """Names of the best and the planned layouts where they cover no other name."""
     taken: list[tuple[float, float, float, float]] = []
     shapes = []

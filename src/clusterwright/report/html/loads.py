@@ -18,6 +18,7 @@ from clusterwright.plan.results import (
 )
 from clusterwright.report.html.derivations import Derivations, inline_figure
 from clusterwright.report.html.elements import Child, Html, fold, h, markup, table
+from clusterwright.report.html.load_curves import render_curve
 from clusterwright.report.html.words import count_words
 
 Row = tuple[Child, Figure | None]
@@ -42,6 +43,7 @@ def render_loads(plan: Plan, derivations: Derivations) -> Html:
 def _workload(workload: WorkloadPlan, derivations: Derivations) -> Html:
     parts = [
         _speed(workload, derivations),
+        _curve(workload),
         _payload(workload.payload, derivations) if isinstance(workload.payload, PayloadPlan) else Html(""),
         _checkpoint(workload.checkpoint, derivations) if isinstance(workload.checkpoint, CheckpointPlan) else Html(""),
     ]
@@ -49,6 +51,13 @@ def _workload(workload: WorkloadPlan, derivations: Derivations) -> Html:
         return Html("")
     kind = {"inference": "serving", "training": "training"}.get(workload.kind, "")
     return markup(h("h3", workload.name, h("span", f" {kind}", cls="soft")), parts)
+
+
+def _curve(workload: WorkloadPlan) -> Html:
+    service = workload.service
+    if not isinstance(service, ServicePlan) or service.curve is None:
+        return Html("")
+    return render_curve(service.curve, "Latency against requests in flight, one replica", f"curve-{workload.name}")
 
 
 def _speed(workload: WorkloadPlan, derivations: Derivations) -> Html:
