@@ -7,6 +7,7 @@ from typing import Final
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Train
+from clusterwright.physics.engines.results import Change
 from clusterwright.physics.training.memory import BAND, StageMemory, training_memory
 from clusterwright.physics.training.recipes import MEMORY, Recipe
 from clusterwright.plan.gathering import Sheet
@@ -14,6 +15,8 @@ from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.recipes import read_recipe, training_layout, why_not_staged
 from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
 from clusterwright.plan.sites import Site, reported_memory
+from clusterwright.plan.training_changes import training_changes
+from clusterwright.plan.training_steps import pool_of
 
 _VALIDATED: Final = "band: public training runs, docs/accuracy.md"
 _SOURCE: Final = "reserved ÷ allocated of published runs, 2022 to 2024"
@@ -63,6 +66,7 @@ def plan_training_memory(
             f"{path}.gpus",
             f"training needs {total} per GPU, {reported} are usable on {site.gpus_per_node}-GPU nodes",
         )
+    sought = not fits and site.gpu is not None and ".choices." not in prefix
     return MemoryPlan(
         f"{recipe.sharding} on {train.framework}",
         parts,
@@ -71,7 +75,13 @@ def plan_training_memory(
         reported,
         fits,
         notes=_notes(sheet, prefix, layout, peak, estimate.host_gib),
+        changes=_changes(site, model, layout, recipe, reported.value) if sought else (),
     )
+
+
+def _changes(site: Site, model: PlannedModel, layout: Layout, recipe: Recipe, gpu_gib: float) -> tuple[Change, ...]:
+    assert site.gpu is not None
+    return training_changes(model.decoder, training_layout(layout), recipe, pool_of(site, site.gpu, None), gpu_gib)
 
 
 def _parts(

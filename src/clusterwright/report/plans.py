@@ -313,7 +313,7 @@ def _memory(memory: MemoryPlan | Unplanned) -> list[str]:
 
 def _change(change: Change) -> str:
     more = f" ({change.extra_gpus} more GPU{'s' * (change.extra_gpus != 1)})" if change.extra_gpus else ""
-    return f"{change.what}{more}: {change.kv_tokens:,} tokens"
+    return f"{change.what}{more}" + (f": {change.kv_tokens:,} tokens" if change.kv_tokens else "")
 
 
 def _band(figure: Figure) -> str:
