@@ -4,7 +4,8 @@ State sizes are the frameworks' documented ones, activations are counted, the re
 runs, buckets those of DeepSpeed's documentation. The 96 Megatron-DeepSpeed rows are one cluster (one team, one machine,
 one month): they are scored whole, and nothing of them went into the model. Of the DeepSpeed ZeRO-3 cluster's benchmark
 script the model knows what it switches on (overlapping communication, Liger kernels, default buckets). The reserve of
-sharded weights (1.1) was set in view of torchtitan's 8B runs, so that group is not independent.
+sharded weights (1.1) was set in view of torchtitan's 8B runs, so that group is not independent; that of expandable
+segments (1.1) in view of ms-swift's examples of other models than the two that are scored here.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def score_peaks(cases: Path) -> Scored:
     return Scored(
         "training memory",
         "max(3 GiB, 10 %)",
-        "nothing fitted on Megatron-DeepSpeed, one cluster; one constant (reserve 1.1) set in view of torchtitan",
+        "nothing fitted on Megatron-DeepSpeed, one cluster; reserves of 1.1 set in view of torchtitan and of other "
+        "ms-swift runs",
         tuple(rows),
         notes=("layer counts that the table leaves out follow from its model sizes; heads from the nearest run",),
         unit="GiB",

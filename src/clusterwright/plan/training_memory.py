@@ -19,7 +19,7 @@ from clusterwright.plan.training_changes import training_changes
 from clusterwright.plan.training_steps import pool_of
 
 _VALIDATED: Final = "band: public training runs, docs/accuracy.md"
-_SOURCE: Final = "reserved ÷ allocated of published runs, 2022 to 2024"
+_SOURCE: Final = "reserved ÷ allocated of published runs, 2022 to 2025"
 #: Terms that follow from parameters, with how.
 _STATES: Final = {
     "weights": "B per parameter of weights on each rank",

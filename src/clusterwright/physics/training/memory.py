@@ -16,7 +16,7 @@ import numpy as np
 
 from clusterwright.model.decoders import Decoder, Layer
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.training.activations import Kept, kept
+from clusterwright.physics.training.activations import ELEMENT, Kept, kept
 from clusterwright.physics.training.recipes import MEMORY, SHARDS_WEIGHTS, MemoryConstants, Recipe
 from clusterwright.physics.training.shares import (
     Portion,
@@ -283,7 +283,14 @@ class _Job:
             if recipe.recompute == "none":
                 repeated = 0.0
             work = np.maximum(work, repeated + part.gradients / self.sizes["tp"])
-        return kept_b * tokens, work * tokens
+        # Megatron gathers one input at a time again (arXiv:2205.05198, section 4.2.2), DTensor keeps both of a layer.
+        inputs = 2 if recipe.framework == "torchtitan" else 1
+        return kept_b * tokens, (work + self._gathered_planes(inputs)) * tokens
+
+    def _gathered_planes(self, inputs: int) -> Any:
+        """B per token of what products read whole, and of one gradient, where tensor ranks split the sequence."""
+        split = self.recipe.sequence_parallel * (self.sizes["tp"] > 1)
+        return ELEMENT * self.decoder.hidden * (inputs + 1) * split
 
     def _layers(self, counts: np.ndarray[Any, Any], stage: int) -> list[tuple[Any, Layer]]:
         """(micro-batches in flight through all layers of a kind, kind); draft layers run backward at once."""
@@ -312,8 +319,8 @@ class _Job:
         return np.maximum(self.recipe.global_batch / (self.sizes["dp"] * self.micro), 1.0)
 
     def _logits(self, stage: int) -> Any:
-        """B of logits at the head's backward pass; those of draft layers wait for theirs, 16 bits wide as gradients
-        where the loss is fused, else beside their fp32 softmax.
+        """B of logits at the head's backward pass, with what the head reads gathered from tensor ranks; those of draft
+        layers wait for theirs, 16 bits wide as gradients where the loss is fused, else beside their fp32 softmax.
         """
         if stage != self.pp - 1:
             return 0.0
@@ -321,9 +328,13 @@ class _Job:
         if self.recipe.logits == "chunked":
             chunks = math.ceil(self.decoder.vocab / self.decoder.hidden)
             return self.constants.unfused * tokens * vocabulary / chunks
-        fused = self.recipe.logits == "fused"
-        each, waiting = (self.constants.fused, 2.0) if fused else (self.constants.unfused, 6.0)
-        return (each + waiting * len(self._drafts(stage))) * tokens * vocabulary
+        each, waiting = (self._fused(), 2.0) if self.recipe.logits == "fused" else (self.constants.unfused, 6.0)
+        logits = (each + waiting * len(self._drafts(stage))) * vocabulary
+        return (logits + self._gathered_planes(1)) * tokens
+
+    def _fused(self) -> float:
+        compiled = self.recipe.framework == "torchtitan"
+        return self.constants.compiled if compiled else self.constants.fused
 
     def _buckets(self) -> Any:
         """DeepSpeed's flat buffers for reducing and gathering, 16 bit; doubled over and over where they overlap."""

@@ -92,17 +92,19 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class MemoryConstants:
-    """Constants of training memory: documented, or counted; only `reserve_fsdp` was set in view of measured runs.
+    """Constants of training memory: documented, or counted; only the reserves were set in view of measured runs.
 
     Args:
         reserve: reserved ÷ allocated at the peak. Megatron 1.2 (published runs of 2022 to 2024, default allocator).
         reserve_fsdp: the same of sharded weights, which put torchtitan's published runs of Llama 3.1 8B (2024-12) on
             both sides of the estimate.
-        reserve_expandable: the same with expandable segments.
+        reserve_expandable: the same with expandable segments, and temporaries that are not counted: what dense Megatron
+            runs of Qwen2.5 7B, 14B and 72B and Qwen3 32B take (ms-swift, `examples/megatron`, 2025).
         context_gib: CUDA context with the kernels of cuBLAS, cuDNN and NCCL loaded.
         communicator_gib: NCCL buffers of one communicator: 4 MiB (NCCL_BUFFSIZE) + 4.6 MiB (LL128) + .5 MiB (LL) for
             16 channels in both directions (NCCL environment documentation).
-        unfused, fused: B per logit: bf16 2, fp32 copy 4, softmax 4, gradient 4; fused bf16 2 and fp32 gradient 4.
+        unfused, fused, compiled: B per logit: bf16 2, fp32 copy 4, softmax 4, gradient 4; fused bf16 2 and fp32
+            gradient 4; compiled by PyTorch, which widens in registers, bf16 2 and bf16 gradient 2.
         bucket_elements: DeepSpeed's default `reduce_bucket_size` and `allgather_bucket_size`.
         bucket_copies: factor for both under `overlap_comm` ("4.5x", 9 GB; Hugging Face DeepSpeed guide).
         frozen_bytes: B per frozen parameter under adapters; nf4 with double quantisation 4.127 bits
@@ -111,11 +113,12 @@ class MemoryConstants:
 
     reserve: float = 1.2
     reserve_fsdp: float = 1.1
-    reserve_expandable: float = 1.03
+    reserve_expandable: float = 1.1
     context_gib: float = 0.6
     communicator_gib: float = 0.3
     unfused: float = 14.0
     fused: float = 6.0
+    compiled: float = 4.0
     bucket_elements: float = 5e8
     bucket_copies: float = 4.5
     frozen_bf16: float = 2.0

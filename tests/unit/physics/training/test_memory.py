@@ -175,3 +175,53 @@ def test_fewer_ranks_share_the_states_of_experts_that_lie_on_all_of_them() -> No
     recipe = Recipe(framework="torchtitan", sharding="fsdp", shard_ranks=8)
     found = terms(model, layout, recipe)
     assert found["optimizer"] * GIB == pytest.approx(12 * ((model.parameters - experts) / 8 + experts / 8))
+
+
+#: ms-swift, `examples/megatron` at 26aee6f, 23cad3b and 15898fe: name, layers, hidden, heads, KV heads, width, tensor
+#: ranks, data ranks, recipe, GiB as printed.
+SWIFT = [
+    ("Qwen2.5-14B", 48, 5120, 40, 8, 13824, 4, 2, Recipe(sequence=8192, global_batch=16, recompute="selective"), 65),
+    ("Qwen3-32B", 64, 5120, 64, 8, 25600, 8, 1, Recipe(sequence=8192, global_batch=16, recompute="full"), 80),
+    ("Qwen2.5-7B", 28, 3584, 28, 4, 18944, 4, 1, Recipe(sequence=32768, global_batch=8, recompute="full"), 50),
+    (
+        "Qwen2.5-72B, optimizer on the host", 80, 8192, 64, 8, 29568, 8, 1,
+        Recipe(sequence=8192, global_batch=16, recompute="full", offload="optimizer"), 65,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "hidden", "heads", "kv", "width", "tp", "dp", "recipe", "gib"), SWIFT, ids=[r[0] for r in SWIFT]
+)
+def test_published_megatron_runs_with_expandable_segments(
+    name: str, layers: int, hidden: int, heads: int, kv: int, width: int, tp: int, dp: int, recipe: Recipe, gib: float
+) -> None:
+    model = decoder(
+        LLAMA, num_hidden_layers=layers, hidden_size=hidden, num_attention_heads=heads, num_key_value_heads=kv,
+        intermediate_size=width, vocab_size=152064, head_dim=128,
+    )  # fmt: skip
+    found = training_memory(model, Layout(tp=tp, dp=dp), replace(recipe, logits="fused", expandable=True))
+    assert found.peak.total_gib == pytest.approx(gib, rel=0.1)
+
+
+def test_a_compiled_loss_holds_two_thirds_of_a_fused_one() -> None:
+    model = decoder(LLAMA)
+    fused = [
+        terms(model, Layout(dp=8), Recipe(framework=name, sharding="fsdp", logits="fused"))["logits"] * GIB
+        for name in ("megatron", "torchtitan")
+    ]
+    assert fused[1] / fused[0] == pytest.approx(4 / 6)
+
+
+def test_what_a_product_reads_is_whole_on_every_tensor_rank_while_it_works() -> None:
+    model = decoder(LLAMA, vocab_size=1024)
+    for framework, planes in (("megatron", 2), ("torchtitan", 3)):
+        split, copied = (
+            terms(model, Layout(tp=8), Recipe(framework=framework, sequence_parallel=sp, recompute="full"))
+            for sp in (True, False)
+        )
+        kept_whole = kept(model.layers[0], 4096, Recipe())
+        extra = (kept_whole.copied - kept_whole.entry) * 7 / 8
+        assert (split["layer at work"] - copied["layer at work"]) * GIB == pytest.approx(
+            4096 * (planes * 2 * 4096 - extra)
+        )
