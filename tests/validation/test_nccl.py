@@ -10,11 +10,12 @@ CASES = ROOT.parent / "shared" / "cases"
 if str(ROOT / "tools") not in sys.path:
     sys.path.insert(0, str(ROOT / "tools"))
 
-from validation.scoring import mean_error, share  # noqa: E402
+from validation.scoring import mean_error  # noqa: E402
 
 from clusterwright.physics.ceilings import COLLECTIVES  # noqa: E402
-from clusterwright.physics.collective_fits import WITHOUT_SWITCH, find_terms  # noqa: E402
-from validation import nccl  # noqa: E402
+from clusterwright.physics.collective_fits import FITS, IN_SWITCH, SPREADS  # noqa: E402
+from clusterwright.physics.hierarchies import NODES_SPREAD, band_between  # noqa: E402
+from validation import nccl, nccl_fitting  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     not (CASES / "nccl").is_dir(), reason="public measurements are missing: ../shared/cases/nccl beside the clone"
@@ -26,23 +27,29 @@ def scores():
     return {s.name: s for s in nccl.score(CASES)}
 
 
-def test_files_that_were_not_fitted_meet_the_bar_on_every_system(scores):
+@pytest.mark.parametrize("name", ["collectives in a node", "collectives, fitted files", "sums of integers"])
+def test_measured_rank_counts_meet_the_bar_on_every_system(scores, name):
+    assert scores[name].passes
+
+
+def test_other_files_are_closer_than_three_terms_for_all_sizes_were(scores):
     found = scores["collectives in a node"]
     assert len(found.rows) == 3342
+    assert mean_error(found.rows) < 0.073
+    assert mean_error(scores["sums of integers"].rows) < 0.079
+
+
+def test_a_rank_count_left_out_meets_the_bar_on_every_system(scores):
+    found = scores["collectives, rank count left out"]
     assert found.passes
-    assert mean_error(found.rows) == pytest.approx(0.073, abs=0.002)
+    assert len(found.bars) == 5
 
 
-def test_in_sample_only_gpus_without_nvlink_across_sockets_miss_the_bar(scores):
-    missed = {name: value for name, value, limit in scores["collectives, fitted files"].bars if value > limit}
-    assert list(missed) == ["mean error, l40s"]
-    assert missed["mean error, l40s"] < 0.10
-
-
-def test_a_rank_count_left_out_is_found_within_a_tenth_but_for_reduction_in_the_switch(scores):
-    rows = [r for r in scores["collectives, rank count left out"].rows if r.family != "all-reduce"]
-    assert mean_error(rows) < 0.09
-    assert share(rows) > 0.80
+def test_the_spread_of_the_fitted_file_holds_most_rows_of_other_files(scores):
+    rows = scores["collectives in a node"].rows
+    for gpu, spread in SPREADS.items():
+        held = [r.error <= spread for r in rows if r.group == gpu]
+        assert not held or sum(held) / len(held) >= 0.80
 
 
 def test_results_over_nodes(scores):
@@ -57,26 +64,29 @@ def test_expert_exchange_over_nodes_is_not_fitted_and_close():
     assert max(r.error for r in found.rows) < 0.10
 
 
+def test_the_band_between_nodes_is_that_of_results_left_out():
+    errors = sorted(r.error for r in nccl.nodes_left_out().rows)
+    assert errors[-2] == pytest.approx(NODES_SPREAD, abs=0.005)
+    assert band_between(20)[0] == pytest.approx(1 / (1 + errors[-1]), abs=0.02)
+
+
 @pytest.mark.parametrize("gpu", nccl.FITTED)
-def test_the_shipped_terms_are_the_fit(gpu):
+def test_the_shipped_laws_and_spreads_are_the_fit(gpu):
     rows = nccl.read_rows(CASES / "nccl" / f"{nccl.FITTED[gpu]}.csv")
     for operation in COLLECTIVES:
-        for ranks in {r.ranks for r in rows}:
-            these = [r for r in rows if (r.operation, r.ranks) == (operation, ranks)]
-            assert nccl.fit_terms(r for r in these if not r.integer) == find_terms(gpu, operation, ranks)
-            if ranks == 8 and operation in WITHOUT_SWITCH.get(gpu, {}):
-                alone = nccl.fit_terms(r for r in these if r.integer)
-                assert alone == find_terms(gpu, operation, ranks, switch_adds=False)
+        these = [r for r in rows if r.operation == operation]
+        kept = nccl_fitting.rows_of_law(gpu, these)
+        _same_times(nccl_fitting.fit_law(gpu, kept), FITS[gpu][operation], kept)
+        switched = [r for r in these if nccl_fitting.in_switch(gpu, r)]
+        assert bool(switched) == (gpu in IN_SWITCH and operation == "all-reduce")
+        if switched:
+            _same_times(nccl_fitting.fit_law(gpu, switched), IN_SWITCH[gpu], switched)
+    assert nccl_fitting.spread(nccl_fitting.left_out_errors(gpu, rows)) == pytest.approx(SPREADS[gpu], abs=0.003)
 
 
-def test_sums_that_the_switch_does_not_add_up(scores):
-    found = scores["sums of integers"]
-    assert mean_error(found.rows) < nccl.BAR
-    assert {name for name, value, limit in found.bars if value > limit} == {
-        "mean error, h200-sxm-141",
-        "mean error, b200-sxm-180",
-    }
-    assert all(value < 0.085 for _, value, _ in found.bars)
+def _same_times(fitted, shipped, rows):
+    """To a hundredth of a percent: the last digit of a coefficient may differ between machines."""
+    assert nccl_fitting.times_us(fitted, rows) == pytest.approx(nccl_fitting.times_us(shipped, rows), rel=1e-4)
 
 
 def test_published_results_of_one_node_are_not_fitted_and_close():

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.hardware import Gpu
 from clusterwright.physics.ceilings import COLLECTIVES, Collective, busbw_bound, busbw_bound_inside, busbw_reference
-from clusterwright.physics.collective_fits import FIT_SOURCE, find_terms, most_ranks
+from clusterwright.physics.collective_fits import FIT_SOURCE, find_spread, find_terms, most_ranks
 from clusterwright.physics.collectives import CollectiveTerms, bus_bandwidth_gbytes_s, collective_us
-from clusterwright.physics.hierarchies import ALL_TO_ALL_SHARE, RING_SHARE, Fabric, over_nodes_us
+from clusterwright.physics.hierarchies import ALL_TO_ALL_SHARE, RING_SHARE, Fabric, band_between, over_nodes_us
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.results import CollectivePlan, NetworkPlan, Unplanned
@@ -19,8 +20,6 @@ from clusterwright.plan.sites import Site, networks_with
 
 #: Message whose bus bandwidth is expected: long enough for the links, short enough to be sent.
 _MESSAGE: Final = 2.0**30
-#: Factors within which 88 of 100 measured latencies inside a node lie, and 14 of 16 published results between nodes.
-_BAND: Final = (0.84, 1.16)
 _SHARES: Final = "published nccl-tests results over 2 to 8 nodes (physics/published.py), chosen 2026-11-30"
 #: NVLink generation from which NVSwitch adds up in the network (NVLS): NVSwitch 3, Hopper.
 _NVLS_GENERATION = 4
@@ -100,7 +99,20 @@ def _expected_inside(sheet: Sheet, name: str, operation: Collective, gpu: Gpu, r
         return bus_bandwidth_gbytes_s(_MESSAGE, time, ranks, operation)
 
     formula = "1 GiB ÷ (latency + bytes ÷ bandwidth + root·√bytes), as bus bandwidth"
-    return sheet.derive(name, "GB/s", formula, busbw, *_terms(sheet, operation, gpu, ranks), band=_BAND)
+    return sheet.derive(name, "GB/s", formula, busbw, *_terms(sheet, operation, gpu, ranks), band=_band_inside(gpu))
+
+
+def _band_inside(gpu: Gpu) -> tuple[float, float]:
+    """Factors within which nine of ten latencies lie that were left out of the fit."""
+    spread = find_spread(gpu.name)
+    assert spread is not None
+    return 1 - spread, 1 + spread
+
+
+def _band_across(gpu: Gpu, domains: int) -> tuple[float, float]:
+    """The wider of the factors inside a domain and between domains."""
+    inside, between = _band_inside(gpu), band_between(domains)
+    return min(inside[0], between[0]), max(inside[1], between[1])
 
 
 def _bound_inside(operation: Collective, ranks: int, reduces: bool) -> Callable[[float], float]:
@@ -223,7 +235,8 @@ def _expected_across(
     if gpu is None or not 1 < domain <= most_ranks(gpu.name):
         return None
     lifted = any(n.in_network_reduction for n in networks_with(sheet, "compute", site.name).values())
-    inside = _terms(sheet, operation, gpu, domain)
+    inside, measured = _terms(sheet, operation, gpu, domain), find_terms(gpu.name, operation, domain)
+    assert measured is not None
     shares = (
         sheet.constant("ring_share", RING_SHARE, "share", f"of the NICs' rate in rings, {_SHARES}"),
         sheet.constant("all_to_all_share", ALL_TO_ALL_SHARE, "share", f"of the NICs' rate, {_SHARES}"),
@@ -231,11 +244,12 @@ def _expected_across(
 
     def busbw(rate: float, ring: float, pairs: float, latency: float, bandwidth: float, root: float) -> float:
         fabric = Fabric(domain, domains, rate, in_network=lifted, ring_share=ring, all_to_all_share=pairs)
-        time = over_nodes_us(operation, _MESSAGE, fabric, CollectiveTerms(latency, bandwidth, root)).time_us
+        terms = replace(measured, latency_us=latency, bandwidth_gbytes_s=bandwidth, root_us=root)
+        time = over_nodes_us(operation, _MESSAGE, fabric, terms).time_us
         return bus_bandwidth_gbytes_s(_MESSAGE, time, domain * domains, operation)
 
     formula = "1 GiB: slower of what domains and network move, + latency (physics/hierarchies.py), as bus bandwidth"
-    return sheet.derive(name, "GB/s", formula, busbw, through, *shares, *inside, band=_BAND)
+    return sheet.derive(name, "GB/s", formula, busbw, through, *shares, *inside, band=_band_across(gpu, domains))
 
 
 def _bound_across(operation: Collective, domain: int, domains: int, lifted: bool) -> Callable[[float], float]:

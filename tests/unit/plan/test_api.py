@@ -79,8 +79,8 @@ def test_collectives_keep_the_shape_of_their_sizes() -> None:
     over = plan.collective_time_us("h100-sxm-80", "all-reduce", sizes, nodes=4, nic_gbytes_s=50)
     assert inside.shape == over.shape == (2, 2)
     assert (over > inside).all()
-    # planning vector: 1 GiB over 8 H100 in 3.99 ms (public fit 15.3, 517, .0103); ours is fitted anew
-    assert inside[1, 1] / 1e3 == pytest.approx(3.99, rel=0.02)
+    # planning vector: 1 GiB over 8 H100 in 3.99 ms (public fit 15.3, 517, .0103); ours is fitted anew, in two protocols
+    assert inside[1, 1] / 1e3 == pytest.approx(3.99, rel=0.06)
 
 
 def test_ettr_is_that_of_the_published_formula() -> None:

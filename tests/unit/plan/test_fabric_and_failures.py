@@ -3,9 +3,10 @@
 import pytest
 
 from builders.plans import planned
-from clusterwright.physics.collective_fits import find_terms
+from clusterwright.physics.collective_fits import find_spread, find_terms
 from clusterwright.physics.collectives import collective_us
 from clusterwright.physics.failures import daly_higher_s, ettr, ettr_exact, spares
+from clusterwright.physics.hierarchies import band_between
 
 PLAN = planned()
 TUNE = PLAN.workload("finetune")
@@ -16,6 +17,13 @@ def test_a_gibibyte_inside_a_node_is_expected_at_what_was_measured():
     time = collective_us("all-reduce", 2**30, 8, find_terms("h100-sxm-80", "all-reduce", 8))
     assert found.expected.value == pytest.approx(2**30 * 1.75 / (time * 1e3))
     assert found.expected.value < found.bound.value
+
+
+def test_the_band_of_a_collective_is_the_wider_of_the_inside_and_of_between():
+    spread = find_spread("h100-sxm-80")
+    for found in PLAN.network.collectives:
+        low, high = band_between(found.nodes) if found.nodes > 1 else (1, 1)
+        assert found.expected.band == (min(low, 1 - spread), max(high, 1 + spread))
 
 
 @pytest.mark.parametrize("operation", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all"])
