@@ -28,11 +28,12 @@ def invoke(*args: str) -> str:
         name: Annotated[str | None, typer.Argument()] = None,
         colour: Annotated[Colour, typer.Option("--colour")] = Colour.red,
         path: Annotated[Path | None, typer.Option("--path")] = None,
+        there: Annotated[Path | None, typer.Option("--there", exists=True)] = None,
         count: Annotated[int, typer.Option("--count")] = 1,
         files: Annotated[list[str] | None, typer.Option("--file")] = None,
         force: Annotated[bool, typer.Option("--force")] = False,
     ) -> None:
-        typer.echo(repr((name, colour, path, count, files or [], force)))
+        typer.echo(repr((name, colour, path or there, count, files or [], force)))
 
     found = CliRunner().invoke(app, list(args))
     return found.output.strip()
@@ -55,18 +56,26 @@ def test_a_path_arrives_as_a_path() -> None:
     assert "Path('a.md')" in invoke("--path", "a.md")
 
 
-@pytest.mark.parametrize("args", [("--colour", "green"), ("--count", "many")])
+def test_what_is_asked_of_a_path_is_checked(tmp_path: Path) -> None:
+    assert "Path('/nonexistent/a.md')" in invoke("--path", "/nonexistent/a.md")
+    assert f"Path('{tmp_path}')" in invoke("--path", str(tmp_path))
+    assert "does not exist" in invoke("--there", "/nonexistent/a.md")
+    assert f"Path('{tmp_path}')" in invoke("--there", str(tmp_path))
+
+
+@pytest.mark.parametrize("args", [("--colour", "green"), ("--colour", "Red"), ("--count", "many")])
 def test_wrong_values_are_refused(args: tuple[str, str]) -> None:
     said = invoke(*args)
     assert "Invalid value" in said
     assert args[0] in said
 
 
-def test_text_options_do_not_import_the_converter() -> None:
+@pytest.mark.parametrize("more", [(), ("--format", "json"), ("--to", "a.md"), ("--catalogue", "a.yaml"), ("--bom",)])
+def test_plain_options_do_not_import_the_converter(more: tuple[str, ...]) -> None:
     code = (
-        "import sys; sys.argv = ['cw', 'fit', 'llama-3.3-70b', 'h100', '--tpot', '1 parsec']\n"
+        "import sys; sys.argv = ['cw', 'fit', 'llama-3.3-70b', 'h100', '--tpot', '1 parsec', *sys.argv[1:]]\n"
         "from clusterwright.cli.main import run\n"
         "assert run() == 2 and 'typer._adapters' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code, *more], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
