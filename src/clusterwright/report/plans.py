@@ -535,7 +535,7 @@ def _cluster(plan: Plan) -> list[str]:
         shown = [c for c in found if c.operation in ("all-reduce", "all-to-all")]
         said = ", ".join(
             f"{c.operation} {_at_most(c.bound)}, reference {show(c.reference)}"
-            + (f", {show(c.expected)} expected of 1 GiB" if c.expected else "")
+            + (f", {show(c.expected)}{_band(c.expected)} expected of 1 GiB" if c.expected else "")
             for c in shown
         )
         lines.append(_line("busbw", f"{nodes} node{'s' * (nodes != 1)} of {pool}: {said}"))

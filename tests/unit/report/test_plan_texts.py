@@ -47,6 +47,13 @@ def test_what_holds_is_said_first_and_every_number_carries_its_origin():
     assert text.rstrip().endswith("--explain NAME shows any tree.")
 
 
+def test_what_a_collective_is_expected_to_reach_is_said_with_its_band():
+    found = next(c for c in PLAN.network.collectives if (c.operation, c.nodes) == ("all-reduce", 1))
+    low, high = found.expected.band
+    said = f"{show(found.expected)} (×{low:.3g} to ×{high:.3g}) expected of 1 GiB"
+    assert said in " ".join(render_plan(PLAN).split())
+
+
 def test_a_misfit_stands_before_everything_else():
     lines = render_plan(planned("workloads.chat.serve.rate=16 req/s")).splitlines()
     assert lines[0].startswith("test: 1 thing does not hold")
