@@ -83,6 +83,13 @@ def test_collectives_keep_the_shape_of_their_sizes() -> None:
     assert inside[1, 1] / 1e3 == pytest.approx(3.99, rel=0.06)
 
 
+def test_sums_of_eight_bit_numbers_take_longer_than_wider_ones_and_a_copy_does_not() -> None:
+    for operation, longer in (("all-reduce", True), ("reduce-scatter", True), ("all-gather", False)):
+        wide, narrow = (plan.collective_time_us("h100-sxm-80", operation, 2.0**30, eight_bit=e) for e in (False, True))
+        assert (narrow > wide) == longer
+        assert longer or narrow == wide
+
+
 def test_ettr_is_that_of_the_published_formula() -> None:
     assert plan.ettr(2000, 6.5, 300, 3600, 10) == pytest.approx(0.6821, abs=5e-5)
     assert math.isclose(plan.per_million_tokens(3.0, 2500, 0.6), 0.5556, abs_tol=1e-4)

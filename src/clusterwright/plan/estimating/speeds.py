@@ -152,6 +152,7 @@ def collective_time_us(
     nic_gbytes_s: float | None = None,
     oversubscription: float = 1.0,
     switch_adds: bool = True,
+    eight_bit: bool = False,
 ) -> NDArray[np.float64]:
     """µs of a collective over `ranks` GPUs of each of `nodes` nodes.
 
@@ -162,6 +163,7 @@ def collective_time_us(
         nic_gbytes_s: of one GPU, one direction; needed for several nodes.
         oversubscription: of the leaf switches.
         switch_adds: False where NVLS is off.
+        eight_bit: numbers of 8 bit are added up, which no switch does and which costs more per byte.
 
     Returns:
         float64 of the shape of `size_bytes`.
@@ -171,7 +173,7 @@ def collective_time_us(
     """
     name = gpu if isinstance(gpu, str) else gpu.name
     kind: Any = chosen("collective", operation, COLLECTIVES)
-    terms = find_terms(name, kind, ranks, switch_adds)
+    terms = find_terms(name, kind, ranks, switch_adds, eight_bit)
     if terms is None:
         raise InvalidInput(f"nobody measured collectives of '{name}'; known: {', '.join(FITS)}")
     sizes = np.asarray(size_bytes, dtype=np.float64)
