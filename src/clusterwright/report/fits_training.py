@@ -215,7 +215,7 @@ def _effects(answer: TrainingAnswer) -> Iterator[Block]:
     if not answer.effects:
         return
     what = "money" if answer.first.price is not None else "GPU-hours"
-    yield Heading(f"Assumptions by effect: each 10 % less and more moves the {what} of the same work by")
+    yield Heading(f"Assumptions by effect: each 10 % less and more moves the {what} by")
     rows = tuple((e.name, e.origin, _change(e.low), _change(e.high)) for e in answer.effects[:_EFFECTS])
     yield Grid(("", "origin", "10 % less", "10 % more"), rows)
 

@@ -64,8 +64,9 @@ def _layers(fit: TrainingFit) -> int:
 
 
 def _times(fit: TrainingFit) -> Iterator[Effect]:
+    held = "calibrated" if fit.measured else "assumed"
     for part, share in part_shares(fit).items():
-        origin = "assumed" if part == "time of transfers to the host" else "calibrated"
+        origin = "assumed" if part == "time of transfers to the host" else held
         yield Effect(part, origin, 1 - STEP * share, 1 + STEP * share)
 
 

@@ -26,7 +26,7 @@ def refused(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "method", "megatron trains no adapters over 4-bit weights", "--method lora, or --framework torchtitan"
     if own.offload == "parameters" and own.trainer == "megatron":
         yield "offload", "megatron offloads the optimizer only", "--offload optimizer, or --framework torchtitan"
-    if own.offload == "optimizer" and own.trainer == "torchtitan":
+    if own.offload == "optimizer" and own.trainer == "torchtitan" and not own.adapters:
         hint = "--offload parameters, or --framework megatron or deepspeed"
         yield "offload", "FSDP2 offloads parameters, gradients and optimizer together", hint
     if own.offload == "optimizer" and own.adapters:
