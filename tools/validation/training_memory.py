@@ -11,18 +11,15 @@ segments (1.1) in view of ms-swift's examples of other models than the two that 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from clusterwright.model.decoders import Attention, Decoder, Layer, Mlp, Part
-from clusterwright.physics.layouts import Layout
-from clusterwright.physics.training.memory import StageMemory, TrainingMemory, training_memory
-from clusterwright.physics.training.recipes import Recipe
+from clusterwright.physics.training.memory import StageMemory, training_memory
 from validation.scoring import Failures, Row, Scored
 from validation.torchtitan_tables import TitanRun, torchtitan
+from validation.training_cases import llama, read_case, shown_gib
 from validation.training_tables import megatron_bridge
 from validation.training_throughput import layout_of, read_decoders, recipe_of
 
@@ -33,8 +30,8 @@ NOT_FORESEEN: Final = {
     "tr182": "; its twin of the same day and layout with 98 % of its parameters per stage ran at 67 GB (tr176): what "
     "stopped it is not in the table",
 }
-#: nvidia-smi total of an A100 80 GB as PyTorch sees it, GiB.
-USABLE: Final = {"A100 80GB": 79.2}
+#: GiB that PyTorch sees of a GPU.
+USABLE: Final = {"A100 40GB": 39.4, "A100 80GB": 79.2, "H100 80GB": 79.1, "H200": 139.7, "B200": 178.35}
 #: Why rows of a cluster are off.
 WHY: Final = {
     "ml-engineering-llama8-zero3": "2 to 5 GiB high at every length: buckets are counted full, as configured",
@@ -61,9 +58,9 @@ def score_peaks(cases: Path) -> Scored:
         if case["outcome"] != "ok":
             continue
         measured = float(case["measured"]["peak_memory"])
-        predicted = _predicted(case)
-        inside = abs(predicted - measured) <= max(3.0, 0.10 * measured)
-        why = WHY.get(case["cluster"], case["note"] or "")
+        predicted = _predicted(case, cases)
+        inside = predicted is not None and abs(predicted - measured) <= max(3.0, 0.10 * measured)
+        why = WHY.get(case["cluster"], case["note"] or "") if predicted is not None else "engine or model not known"
         rows.append(Row(case["id"], case["engine"], predicted, measured, inside, case["model"].split()[0], why))
     return Scored(
         "training memory",
@@ -88,9 +85,9 @@ def failures(cases: Path) -> Failures:
     """Runs out of memory that the estimate foresees, and runs that ran and are predicted to fit."""
     foreseen, missed, fits, ran = [], [], 0, 0
     for case in _cases(cases):
-        if case["gpu"] not in USABLE:
+        total, usable = _predicted(case, cases), USABLE.get(case["gpu"])
+        if total is None or usable is None:
             continue
-        total, usable = _predicted(case), USABLE[case["gpu"]]
         if case["outcome"] == "ok":
             ran, fits = ran + 1, fits + (total <= usable)
         elif total > usable:
@@ -132,112 +129,10 @@ def _cases(cases: Path) -> Iterator[dict[str, Any]]:
         yield from (case for case in map(json.loads, lines) if case["kind"] == "training")
 
 
-def _predicted(case: Mapping[str, Any]) -> float:
-    """What the row's tool shows: nvidia-smi counts CUDA's context, PyTorch's reserved memory does not."""
-    estimate = estimate_case(case)
-    peak = estimate.peak.total_gib
-    if "max_memory_reserved" in case["unit"]:
-        return peak - dict(estimate.peak.terms)["CUDA context and NCCL"]
-    return peak
-
-
-def estimate_case(case: Mapping[str, Any]) -> TrainingMemory:
-    """The estimate of one row."""
-    parallel = case["parallel"]
-    layout = Layout(tp=parallel.get("tp", 1), pp=parallel.get("pp", 1), dp=parallel["dp"])
-    return training_memory(_decoder(case), layout, _recipe(case))
-
-
-def _recipe(case: Mapping[str, Any]) -> Recipe:
-    shared: dict[str, Any] = {
-        "sequence": case["seq_len"],
-        "micro_batch": case["local_batch"],
-        "global_batch": case["global_batch"],
-    }
-    if case["engine"] == "megatron-deepspeed":
-        fp32 = "fp32 gradient accumulation" in case["param_dtype"]
-        return Recipe(
-            framework="megatron-deepspeed",
-            sharding="zero1" if case["parallel"]["zero"] else "ddp",
-            precision="fp16",
-            gradient_accumulation_bytes=4.0 if fp32 else None,
-            recompute="full",
-            sequence_parallel=False,
-            flash=False,
-            dropout=True,
-            **shared,
-        )
-    if case["engine"].startswith("deepspeed"):
-        return Recipe(
-            framework="deepspeed",
-            sharding="zero3",
-            recompute="full",
-            logits="chunked",
-            in_place="Liger" in case["techniques"],
-            offload="optimizer",
-            **shared,
-        )
-    fp8 = "FP8" in case["model"]
-    return Recipe(
-        precision="fp8" if fp8 else "bf16",
-        fp8_weights=fp8,
-        recompute="selective",
-        logits="fused",
-        expandable=True,
-        master_bytes=4.0 if fp8 else 2.0,
-        moment_bytes=2.0,
-        **shared,
-    )
-
-
-def _decoder(case: Mapping[str, Any]) -> Decoder:
-    shape = case["shape"]
-    if shape is None:
-        return llama("Qwen3-14B", 40, 5120, 40, 8, 128, 17408, 151936)
-    if shape["kv_heads"] == 8:
-        return llama(case["model"], 32, 4096, 32, 8, 128, 14336, 128256)
-    hidden = shape["hidden"]
-    layers = shape["layers"] or _layers_of_size(case["model"], hidden, case["parallel"]["pp"])
-    heads = shape["heads"] or 96
-    return gpt(case["model"], layers, hidden, heads, 250880)
-
-
-def _layers_of_size(model: str, hidden: int, pp: int) -> int:
-    """Layers of a model known by its size, "194B", which fill pp stages evenly: 12·h² parameters each."""
-    found = re.search(r"(\d+)B", model)
-    size = float(found[1]) * 1e9 if found else 200e9
-    return round(size / (12 * hidden**2) / pp) * pp
-
-
-def gpt(name: str, layers: int, hidden: int, heads: int, vocab: int) -> Decoder:
-    """A GPT-2 shaped decoder with tied embedding."""
-    width, key = 4 * hidden, hidden / heads
-    parts = (
-        Part("attention", 4 * hidden * hidden + 3 * hidden, 4 * hidden * hidden, "tp"),
-        Part("mlp", 2 * hidden * width + width, 2 * hidden * width, "tp"),
-        Part("norm", 6 * hidden, 6 * hidden, "none"),
-    )
-    layer = Layer(Attention(heads, heads, round(key), round(key)), Mlp(width, 2), parts)
-    table = (Part("embedding", vocab * hidden, 0, "tp"), Part("norm", 2 * hidden, 2 * hidden, "none"))
-    return Decoder(name, "GPT", hidden, vocab, 2048, (layer,) * layers, table, tied=True)
-
-
-def llama(name: str, layers: int, hidden: int, heads: int, kv_heads: int, key: int, width: int, vocab: int) -> Decoder:
-    """A Llama shaped decoder with its own head."""
-    query, cached = hidden * heads * key, 2 * hidden * kv_heads * key
-    parts = (
-        Part("attention", 2 * query, 2 * query, "tp"),
-        Part("attention", cached, cached, "kv", copies=kv_heads),
-        Part("mlp", 3 * hidden * width, 3 * hidden * width, "tp"),
-        Part("norm", 2 * hidden, 2 * hidden, "none"),
-    )
-    layer = Layer(Attention(heads, kv_heads, key, key), Mlp(width), parts)
-    table = (
-        Part("embedding", vocab * hidden, 0, "tp"),
-        Part("head", vocab * hidden, vocab * hidden, "tp"),
-        Part("norm", hidden, hidden, "none"),
-    )
-    return Decoder(name, "LlamaForCausalLM", hidden, vocab, 131072, (layer,) * layers, table, tied=False)
+def _predicted(case: Mapping[str, Any], cases: Path) -> float | None:
+    """GiB that the row's tool would show; None where its engine or model is not known."""
+    read = read_case(case, cases / "model_configs")
+    return None if read is None else shown_gib(case, training_memory(*read).peak)
 
 
 #: Models of torchtitan's reports.
