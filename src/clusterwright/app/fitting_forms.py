@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 from clusterwright.app.fitting import FitRequest
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.files.outputs import write_text
-from clusterwright.plan.fitting.alternatives import Alternative, alternatives
 from clusterwright.plan.fitting.answers import ServingAnswer
-from clusterwright.plan.fitting.bills import bill_of
-from clusterwright.plan.fitting.documents import architecture_text
-from clusterwright.plan.materials import Materials
 from clusterwright.report.blocks import Block
 from clusterwright.report.fits_customers import for_customers
 from clusterwright.report.fits_more import alternative_blocks, alternative_values, bill_blocks, bill_values
-from clusterwright.report.fits_training_values import training_rows, training_values
 from clusterwright.report.fits_values import serving_values
 from clusterwright.report.tables_out import Cell, as_csv, serving_rows, table_of
 
 if TYPE_CHECKING:
     from clusterwright.app.fitting import Answer
+    from clusterwright.plan.fitting.alternatives import Alternative
+    from clusterwright.plan.materials import Materials
 
 
 @dataclass(frozen=True)
@@ -56,16 +53,28 @@ NOTHING_MORE: Final = More()
 
 def more_of(answer: Answer, request: FitRequest, *, bill: bool, elsewhere: bool) -> More:
     """The bill and the alternatives of the best machine, as far as they are wanted and this audience may see them."""
-    found = None
+    # Few ask for either; both bring much that no other answer needs.
+    found, materials = None, None
     if elsewhere and request.audience == "internal":
+        from clusterwright.plan.fitting.alternatives import alternatives
+
         catalogue = load_catalogue(request.catalogues)
         found = alternatives(answer.first, catalogue, request.today, answer.decoder.name)
-    return More(answer.first.machine.asked, bill, bill_of(answer.first, answer.wants) if bill else None, found)
+    if bill:
+        from clusterwright.plan.fitting.bills import bill_of
+
+        materials = bill_of(answer.first, answer.wants)
+    return More(answer.first.machine.asked, bill, materials, found)
 
 
 def values_of_fit(answer: Answer, more: More = NOTHING_MORE) -> dict[str, Any]:
     """The answer as plain values."""
-    values = serving_values(answer) if isinstance(answer, ServingAnswer) else training_values(answer)
+    if isinstance(answer, ServingAnswer):
+        values = serving_values(answer)
+    else:
+        from clusterwright.report.fits_training_values import training_values
+
+        values = training_values(answer)
     if more.bill:
         values["bill"] = bill_values(more.materials)
     if more.elsewhere is not None:
@@ -80,7 +89,11 @@ def csv_of_fit(answer: Answer) -> str:
 
 def rows_of(answer: Answer) -> list[dict[str, Cell]]:
     """The answer as flat rows, one per machine."""
-    return serving_rows(answer) if isinstance(answer, ServingAnswer) else training_rows(answer)
+    if isinstance(answer, ServingAnswer):
+        return serving_rows(answer)
+    from clusterwright.report.fits_training_values import training_rows
+
+    return training_rows(answer)
 
 
 def write_architecture(answer: Answer, path: Path, *, replace: bool = False) -> None:
@@ -89,4 +102,6 @@ def write_architecture(answer: Answer, path: Path, *, replace: bool = False) -> 
     Raises:
         InvalidInput: nothing holds, or the file exists.
     """
+    from clusterwright.plan.fitting.documents import architecture_text
+
     write_text(path, architecture_text(answer), replace=replace)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from clusterwright.plan.fitting.alternatives import Alternative
-from clusterwright.plan.materials import Materials
 from clusterwright.report.blocks import Block, Grid, Heading, Lines
 from clusterwright.report.fits_words import money, number
+
+if TYPE_CHECKING:
+    from clusterwright.plan.fitting.alternatives import Alternative
+    from clusterwright.plan.materials import Materials
 
 
 def bill_blocks(bill: Materials | None, machine: str) -> Iterator[Block]:
