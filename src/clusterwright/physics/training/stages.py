@@ -61,13 +61,9 @@ def stage_counts(
     sizes = uneven or chunk_sizes(len(decoder.layers), pp * vp, head_layers(decoder, drafts))
     if sum(sizes) != len(decoder.layers) or (uneven and len(sizes) != pp):
         raise ValueError(f"stage layers {list(sizes)} do not divide {len(decoder.layers)} layers into {pp} stages")
-    index = {layer: i for i, (layer, _) in enumerate(decoder.groups)}
-    counts = np.zeros((pp, len(index)))
-    at = 0
-    for chunk, size in enumerate(sizes):
-        for layer in decoder.layers[at : at + size]:
-            counts[chunk % pp, index[layer]] += 1
-        at += size
+    stages = np.repeat(np.arange(len(sizes)) % pp, sizes)
+    counts = np.zeros((pp, len(decoder.groups)))
+    np.add.at(counts, (stages, np.array(decoder.kinds)), 1)
     return counts
 
 
