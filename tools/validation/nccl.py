@@ -36,6 +36,8 @@ from validation.scoring import Row, Scored, mean_error
 
 #: Mean error that a system may have.
 BAR: Final = 0.08
+#: The same of published results over nodes.
+_NODES_BAR: Final = 0.20
 #: Error of one row that still counts as inside: twice the bar.
 INSIDE: Final = 0.16
 _BAND: Final = f"{INSIDE:.0%}".replace("%", " %")
@@ -82,7 +84,7 @@ def reason_of(row: Measured, gpu: str, predicted: float, rows: Series, *, left_o
         return "added up in the switch; fewer GPUs do not show what that gains"
     fitted = rows[FITTED[gpu], row.operation, row.ranks, row.added].get(row.size_bytes)
     if fitted and row.file != FITTED[gpu] and abs(fmean(fitted) / row.time_us - 1) > INSIDE:
-        return f"another release: the fitted file has {_us(fmean(fitted))}"
+        return f"another run: the fitted file has {_us(fmean(fitted))}"
     if gpu in NO_NVLINK:
         return "no NVLink: what paths over PCIe and sockets share changes with size"
     if left_out:
@@ -105,20 +107,19 @@ def score(cases: Path) -> list[Scored]:
     folder = cases / "nccl"
     files = {gpu: {p.stem: read_rows(p) for p in _files(folder, gpu)} for gpu in FITTED}
     every = series_of(r for named in files.values() for rows in named.values() for r in rows)
-    other, own, integer = list[Row](), list[Row](), list[Row]()
+    found = defaultdict[tuple[bool, bool], list[Row]](list)
     for gpu, named in files.items():
         for stem, rows in named.items():
             for r in rows:
-                found = _row(r, gpu, _predict(r, find_terms(gpu, r.operation, r.ranks, eight_bit=r.added)), every)
-                fitted = stem == FITTED[gpu]
-                (own if fitted else integer if r.added else other).append(found)
+                terms = find_terms(gpu, r.operation, r.ranks, eight_bit=r.added)
+                found[r.added, stem == FITTED[gpu]].append(_row(r, gpu, _predict(r, terms), every))
+    split, sample = "fitted on one file of a system, scored on its other files", "in sample: the file that was fitted"
     return [
-        _scored(
-            "collectives in a node", "fitted on one file of a system, scored on its other files", other, _spreads(other)
-        ),
-        _scored("collectives, fitted files", "in sample: the file that the laws were fitted to", own),
+        _scored("collectives in a node", split, found[False, False], _spreads(found[False, False])),
+        _scored("collectives, fitted files", sample, found[False, True]),
         _scored("collectives, rank count left out", "fitted on the file's other rank counts", _ranks_out(files, every)),
-        _scored("sums of integers", "fitted on one file of a system, scored on its other files", integer),
+        _scored("sums of integers", split, found[True, False]),
+        _scored("sums of integers, fitted files", sample, found[True, True]),
         one_node(),
         over_nodes(),
         nodes_left_out(),
@@ -169,7 +170,7 @@ def one_node() -> Scored:
 def over_nodes() -> Scored:
     """Published bus bandwidths over several nodes against the model of `physics/hierarchies.py`."""
     rows = [_published(p, RING_SHARE, ALL_TO_ALL_SHARE) for p in _OVER_NODES]
-    bars = (("mean error", fmean(r.error for r in rows), 0.20),)
+    bars = (("mean error", fmean(r.error for r in rows), _NODES_BAR),)
     note = "two constants (share of a NIC's rate in rings and in all-to-all) were chosen with these rows in view"
     return Scored("collectives over nodes", _BAND, "in sample: published results", tuple(rows), bars, (note,), "GB/s")
 
@@ -183,7 +184,8 @@ def nodes_left_out() -> Scored:
         chosen = min(_SHARES, key=lambda share: median(_published(q, share, share).error for q in others))
         rows.append(_published(p, chosen, chosen))
     split = "shares of a NIC's rate chosen without the result"
-    return Scored("collectives over nodes, left out", _BAND, split, tuple(rows), (), (), "GB/s")
+    bars = (("mean error", fmean(r.error for r in rows), _NODES_BAR),)
+    return Scored("collectives over nodes, left out", _BAND, split, tuple(rows), bars, (), "GB/s")
 
 
 _OVER_NODES: Final = tuple(p for p in PUBLISHED if p.domains > 1)
