@@ -97,7 +97,7 @@ def stage_paces(decoder: Decoder, recipe: Recipe, pp: Any, vp: Any) -> tuple[Any
 def pipelines(pp: Any, vp: Any) -> list[tuple[int, int, np.ndarray[Any, Any]]]:
     """(stages, virtual stages, rows that have them) of arrays of equal length."""
     key = np.asarray(pp, dtype=np.int64) * _MOST + np.asarray(vp, dtype=np.int64)
-    return [(int(k) // _MOST, int(k) % _MOST, np.flatnonzero(key == k)) for k in np.unique(key)]
+    return [(k // _MOST, k % _MOST, np.flatnonzero(key == k)) for k in sorted(set(key.tolist()))]
 
 
 #: More virtual stages than any model has layers.

@@ -154,8 +154,8 @@ class TrainingSearch:
 
     def reasons(self) -> dict[Reason, int]:
         """How many layouts each reason excludes."""
-        codes, counts = np.unique(self.judged.reason, return_counts=True)
-        return {Reason(int(code)): int(count) for code, count in zip(codes, counts, strict=True)}
+        counts = np.bincount(self.judged.reason)  # np.unique would import masked arrays
+        return {Reason(code): int(count) for code, count in enumerate(counts) if count}
 
     def row(self, position: int) -> TrainingRow:
         """Figures of a possible layout by its position in the columns."""

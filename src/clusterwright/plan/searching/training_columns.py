@@ -159,8 +159,8 @@ def days_of(question: TrainingQuestion, step_s: Floats, job_gpus: Ints) -> Float
     if question.losses is None:
         return ideal
     goodput = np.ones(len(step_s))
-    for wide in np.unique(job_gpus):
-        run = run_of(question, 1.0, int(wide))
+    for wide in sorted(set(job_gpus.tolist())):
+        run = run_of(question, 1.0, wide)
         assert run is not None
         goodput[job_gpus == wide] = run.goodput
     return np.where(goodput > 0, ideal / np.maximum(goodput, 1e-300), np.inf)
