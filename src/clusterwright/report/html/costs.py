@@ -6,6 +6,7 @@ from typing import Final
 
 from clusterwright.lib.figures import Figure, format_amount, format_value
 from clusterwright.plan.results import AlternativeCost, EconomicsPlan, Plan, UnitCost, Unplanned
+from clusterwright.report.html.cost_curves import render_cost_curves
 from clusterwright.report.html.derivations import Derivations
 from clusterwright.report.html.drawing import box, legend, share, strip
 from clusterwright.report.html.elements import Child, Html, fold, h, markup
@@ -25,6 +26,7 @@ def render_costs(plan: Plan, derivations: Derivations) -> Html:
     return markup(
         h("h3", "Cost of a unit of accepted work") if units else None,
         (_unit(u, money, colours) for u in units),
+        render_cost_curves(units, money),
         (_numbers(u, derivations) for u in units),
         h("ul", (h("li", f"{u.subject} is not computed: {u.reason}") for u in unknown), cls="small")
         if unknown

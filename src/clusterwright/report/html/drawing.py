@@ -52,9 +52,11 @@ def box(
     return h("rect", inner, x=x, y=y, width=width, height=height, rx=radius or None, cls=cls)
 
 
-def line(x1: float | str, y1: float, x2: float | str, y2: float, cls: str, *, width: float = 1) -> Html:
-    """A straight line."""
-    return h("line", x1=x1, y1=y1, x2=x2, y2=y2, cls=cls, stroke_width=width)
+def line(
+    x1: float | str, y1: float, x2: float | str, y2: float, cls: str, *, width: float = 1, dashes: str | None = None
+) -> Html:
+    """A straight line; `dashes` as SVG writes them (`7 3`)."""
+    return h("line", x1=x1, y1=y1, x2=x2, y2=y2, cls=cls, stroke_width=width, stroke_dasharray=dashes)
 
 
 def moved(x: str, *shapes: Child) -> Html:
@@ -72,6 +74,15 @@ def fitted(value: str, room: float, size: int) -> str:
     value = visible(value).replace("\n", " ")
     letters = max(1, int(room / (LETTER * size)))
     return value if len(value) <= letters else value[: letters - 1] + "…"
+
+
+#: Left, top, right and bottom in pixels.
+Area = tuple[float, float, float, float]
+
+
+def overlap(one: Area, two: Area) -> bool:
+    """Whether two areas share any pixel."""
+    return one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]
 
 
 def swatch(cls: str) -> Html:

@@ -8,7 +8,7 @@ from typing import Final
 from clusterwright.lib.figures import format_amount, format_value
 from clusterwright.plan.fronts import Front, Point
 from clusterwright.report.html.axes import Axis, axis_of
-from clusterwright.report.html.drawing import LETTER, line, picture, words
+from clusterwright.report.html.drawing import LETTER, Area, line, overlap, picture, words
 from clusterwright.report.html.elements import Child, Html, fold, h, markup, table
 
 #: Pixels of the drawing for a desk and for a phone.
@@ -153,7 +153,7 @@ def _numbers(point: Point, unit: str) -> str:
 
 def _labels(points: Sequence[Point], x: Axis, y: Axis) -> list[Html]:
     """Names of the best and the planned layouts where they cover no other name."""
-    taken: list[tuple[float, float, float, float]] = []
+    taken: list[Area] = []
     shapes = []
     named = [point for point in points if point.on_front or point.planned or point.best]
     for point in sorted(named, key=lambda p: (not p.planned, not p.best, p.cost)):
@@ -165,16 +165,12 @@ def _labels(points: Sequence[Point], x: Axis, y: Axis) -> list[Html]:
         left = at_x + 12 if right else at_x - 12 - wide
         for shift in (-8.0, 16.0, -20.0, 28.0, -32.0):
             area = (left, at_y + shift - 10, left + wide, at_y + shift + 2)
-            if not any(_overlap(area, other) for other in taken):
+            if not any(overlap(area, other) for other in taken):
                 taken.append(area)
                 anchor = at_x + 12 if right else at_x - 12
                 shapes.append(words(anchor, at_y + shift, said, "s11" if right else "s11 end"))
                 break
     return shapes
-
-
-def _overlap(one: tuple[float, float, float, float], two: tuple[float, float, float, float]) -> bool:
-    return one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]
 
 
 def _points(front: Front) -> Html:

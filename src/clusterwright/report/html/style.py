@@ -160,6 +160,10 @@ svg .gap{stroke:var(--paper);stroke-width:1}
 svg .k0{fill:var(--c0)}svg .k1{fill:var(--c1)}svg .k2{fill:var(--c2)}svg .k3{fill:var(--c3)}svg .k4{fill:var(--c4)}
 svg .k5{fill:var(--c5)}svg .k6{fill:var(--c6)}svg .k7{fill:var(--c7)}svg .k8{fill:var(--c8)}
 svg .k9{fill:var(--c9)}svg .k10{fill:var(--c10)}
+svg .curve{fill:none;stroke-linejoin:round}svg .l1{stroke:var(--c1)}svg .l2{stroke:var(--c2)}svg .l3{stroke:var(--c3)}
+svg .l4{stroke:var(--c4)}svg .l5{stroke:var(--c5)}svg .l6{stroke:var(--c6)}svg .l7{stroke:var(--c7)}
+svg .l8{stroke:var(--c8)}svg .l9{stroke:var(--c9)}svg .l10{stroke:var(--c10)}
+svg .halo{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
 svg .free{fill:var(--free);stroke:var(--strong)}
 svg .limit{stroke:var(--bad);stroke-width:2;stroke-dasharray:5 3}
 svg .w-compute{stroke:var(--c1)}svg .w-storage{stroke:var(--c3)}svg .w-in-band{stroke:var(--c2)}
@@ -170,6 +174,7 @@ svg .lost{fill:var(--bad)}svg .virtual{fill:var(--virtual)}svg .found{fill:var(-
 .narrow{display:none}
 ul.legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.25rem 1.1rem;margin:.5rem 0;font-size:.88rem}
 ul.legend svg{width:12px;height:12px;vertical-align:-1px;margin-right:.4em}
+ul.legend svg.sample{width:28px}
 .bars{display:grid;gap:.2rem;margin:.8rem 0}
 .bars .label{display:flex;justify-content:space-between;gap:0 1rem;flex-wrap:wrap;font-size:.92rem;margin-top:.5rem}
 .bars .label>span:last-child{margin-left:auto;text-align:right}
