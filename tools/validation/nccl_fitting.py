@@ -134,6 +134,7 @@ def _fit(rows: Sequence[Measured], names: tuple[tuple[str, ...], tuple[str, ...]
     short, long = ((*n, "eight_bit") if any(r.added for r in rows) else n for n in names)
     size, ranks = (np.array([getattr(r, name) for r in rows], float) for name in ("size_bytes", "ranks"))
     time = np.array([r.time_us for r in rows])
+    bases = _basis(rows, short, of_rank=True), _basis(rows, long, of_rank=False)
     best, least = None, math.inf
     for start in _CHANGES:
         change = start * (ranks if per_rank else np.ones_like(ranks))
@@ -141,8 +142,8 @@ def _fit(rows: Sequence[Measured], names: tuple[tuple[str, ...], tuple[str, ...]
             continue
         below = size < change
         law = Law(
-            _protocol([r for r, b in zip(rows, below, strict=True) if b], short, of_rank=True),
-            _protocol([r for r, b in zip(rows, below, strict=True) if not b], long, of_rank=False),
+            _protocol(short, bases[0][below], time[below]),
+            _protocol(long, bases[1][~below], time[~below]),
             start,
             per_rank,
         )
@@ -153,10 +154,8 @@ def _fit(rows: Sequence[Measured], names: tuple[tuple[str, ...], tuple[str, ...]
     return best
 
 
-def _protocol(rows: Sequence[Measured], names: tuple[str, ...], *, of_rank: bool) -> Protocol:
+def _protocol(names: tuple[str, ...], basis: Array, time: Array) -> Protocol:
     """Coefficients of one protocol, none negative; reweighted towards the least absolute relative error."""
-    basis = np.stack([_column(name, rows, of_rank) for name in names], axis=1)
-    time = np.array([r.time_us for r in rows])
     weight, found = np.ones(len(time)), np.zeros(len(names))
     for _ in range(_ROUNDS):
         scale = np.sqrt(weight) / time
@@ -166,9 +165,9 @@ def _protocol(rows: Sequence[Measured], names: tuple[str, ...], *, of_rank: bool
     return Protocol(**({"hop_us": 0.0, "root_us": 0.0} | given))
 
 
-def _column(name: str, rows: Sequence[Measured], of_rank: bool) -> Array:
-    """What one coefficient is multiplied with, per row."""
-    return np.array([_multiplied(name, r, of_rank) for r in rows], float)
+def _basis(rows: Sequence[Measured], names: tuple[str, ...], *, of_rank: bool) -> Array:
+    """What each coefficient is multiplied with: (rows, coefficients) float64."""
+    return np.array([[_multiplied(name, r, of_rank) for name in names] for r in rows], float)
 
 
 def _multiplied(name: str, row: Measured, of_rank: bool) -> float:
