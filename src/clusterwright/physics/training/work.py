@@ -26,6 +26,7 @@ from clusterwright.model.decoders import (
     StateMixer,
 )
 from clusterwright.physics.training.recipes import Recipe
+from clusterwright.physics.training.shares import trained_parameters
 
 #: Forward and backward FLOP per forward FLOP; forward FLOP per state element.
 PASSES: Final = 3.0
@@ -88,8 +89,11 @@ def training_work(decoder: Decoder, sequence: int, *, drafts: bool = False, froz
 
 
 def work_of(decoder: Decoder, recipe: Recipe) -> Work:
-    """FLOP per token of a recipe."""
-    return training_work(decoder, recipe.sequence, drafts=recipe.drafts, frozen=recipe.adapter_rank is not None)
+    """FLOP per token of a recipe; adapters are trained beside frozen weights."""
+    frozen = recipe.adapter_rank is not None
+    work = training_work(decoder, recipe.sequence, drafts=recipe.drafts, frozen=frozen)
+    adapters = trained_parameters(decoder, recipe.adapter_rank) if frozen else 0
+    return replace(work, dense=work.dense + 2 * PASSES * adapters)
 
 
 def layer_work(layer: Layer, sequence: int) -> Work:

@@ -89,7 +89,8 @@ def _losses(fit: TrainingFit, wants: Wants) -> Iterator[Effect]:
     if spare is not None and rate:
         base, low, high = (covered_by(nodes, spare, rate, own.repair_s * f) for f in (1.0, *_BOTH))
         hours = own.repair_s / 3600
-        yield Effect(f"repair of a node, {hours:.3g} h", wants.origin("repair"), base / low, base / high)
+        ends = (base / share if share else math.inf for share in (low, high))
+        yield Effect(f"repair of a node, {hours:.3g} h", wants.origin("repair"), *ends)
 
 
 _BOTH: Final = (1 - STEP, 1 + STEP)

@@ -118,7 +118,7 @@ def _spares(fit: TrainingFit, wants: Wants, own: TrainingWants) -> Asked | None:
         "a failed node is taken to be replaced at once; with none to replace it the job waits "
         f"{waiting:.0%} of the time; {nodes} cover {lost.target * 100:.4g}% of it"
     )
-    return Asked("How many nodes stand by?", f"--survive {lost.needed}", why, -math.log1p(-waiting))
+    return Asked("How many nodes stand by?", f"--survive {lost.needed}", why, _worth(1 - waiting))
 
 
 def _failures(fit: TrainingFit, wants: Wants, own: TrainingWants) -> Asked | None:
@@ -127,7 +127,7 @@ def _failures(fit: TrainingFit, wants: Wants, own: TrainingWants) -> Asked | Non
         return None
     row = _row(fit, replace(_question(fit), losses=replace(losses, per_1000_node_days=_BETTER)))
     low = fit.lost.goodput.low
-    if row is None or row.run is None or not low:
+    if row is None or row.run is None or not row.run.goodput or not low:
         return None
     better, worse = fit.lost.run.goodput / row.run.goodput, fit.lost.goodput.value / low
     if max(worse - 1, 1 - better) < _LEAST:
@@ -196,4 +196,4 @@ def _factor(row: TrainingRow, than: TrainingRow) -> float:
 
 
 def _worth(factor: float) -> float:
-    return abs(math.log(factor)) if factor else 10.0
+    return min(abs(math.log(factor)), 10.0) if factor > 0 else 10.0

@@ -29,6 +29,8 @@ BATCH_TOKENS: Final = 2**22
 ADAPTER_BATCH_TOKENS: Final = 2**17
 #: B/s of storage per node that checkpoints are written at (DGX reference node, "good").
 WRITE_BYTES_S: Final = 2e9
+#: Goodput below which a job is not said to run.
+_NOTHING_DONE: Final = 1e-3
 #: Numbers of GPUs below a limit that are tried.
 _TRIES: Final = 5
 #: Precision → field of `DenseRates` that must be there.
@@ -59,6 +61,10 @@ def fit_training(decoder: Decoder, machine: Machine, wants: Wants, price: HourPr
     if best is None:
         return replace(plain, verdict=_verdict(search), search=search, missed=_missed(search))
     lost = interruptions_of(search.question, best, wants)
+    if lost.goodput.value < _NOTHING_DONE:
+        often = f"a failure every {lost.mttf_h.value:.2g} h, {own.restart_s / 3600:.2g} h until work goes on"
+        often += "" if lost.spares is None else f", nodes missing {1 - lost.covered:.1%} of the time"
+        return replace(plain, verdict="late", search=search, missed=f"nothing gets done: {often}")
     found = replace(plain, verdict="holds", search=search, best=best, losses=lost)
     return _in_time(found, own) if wants.budget is None else replace(found, tokens=_bought(found, wants))
 

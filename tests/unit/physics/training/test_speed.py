@@ -54,7 +54,8 @@ def test_adapters_are_faster_than_full_training_and_a_four_bit_base_costs_its_co
         return dict(step_time(model, layout, recipe, SYSTEMS["DGX-H100"]).terms)
 
     full, lora, qlora = seconds(), seconds(adapter_rank=16), seconds(adapter_rank=16, base="nf4")
-    assert lora["dense products"] == pytest.approx(full["dense products"] * 2 / 3)
+    # Adapters of rank 16 add 42 M parameters' work to 7 G frozen ones'.
+    assert lora["dense products"] == pytest.approx(full["dense products"] * (2 / 3 + 41.9e6 / 6.98e9), rel=1e-3)
     # The forward pass that runs again is as long as before: half of what is left.
     whole = full["recomputation"] - full["dense products"] / 3
     assert lora["recomputation"] == pytest.approx(whole + lora["dense products"] / 2)

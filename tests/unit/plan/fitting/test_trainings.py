@@ -287,3 +287,23 @@ def test_the_host_holds_what_is_offloaded() -> None:
     fit = ask("llama-3.3-70b", "h100", gpus="8", offload="optimizer").first
     assert fit.chosen.memory.host_gib * 8 * 2**30 == pytest.approx(12 * 70.55e9, rel=1e-3)
     assert fit.chosen.memory_gib <= reported_gib(fit.machine.gpu)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"failures": "1000", "gpus": "1024", "tokens": "1T"},
+        {"failures": "900", "restart": "24h", "gpus": "512"},
+        {"failures": "1000", "repair": "365d", "gpus": "256", "survive": "0", "tokens": "1T"},
+        {"failures": "0", "survive": "3", "gpus": "64", "tokens": "1G"},
+        {"checkpoint_rate": "1MB/s", "gpus": "8"},
+        {"survive": "10000", "gpus": "8", "spares": "100%"},
+    ],
+)
+def test_losses_at_the_ends_of_their_ranges_are_answered(options) -> None:
+    fit = ask("llama-3.1-8b", "h100", **options).first
+    if not fit.search or fit.best is None:
+        assert fit.missed
+        return
+    assert 0 < fit.lost.goodput.value <= 1
+    assert fit.lost.goodput.low is None or fit.lost.goodput.low <= fit.lost.goodput.value
