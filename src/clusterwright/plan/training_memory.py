@@ -8,7 +8,7 @@ from typing import Final
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Train
 from clusterwright.physics.engines.results import Change
-from clusterwright.physics.training.memory import BAND, StageMemory, training_memory
+from clusterwright.physics.training.memory import BAND, StageMemory, churned, training_memory
 from clusterwright.physics.training.recipes import MEMORY, Recipe
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
@@ -141,16 +141,18 @@ def _parts(
     reserve = sheet.constant(
         f"training.reserve.{recipe.framework}.{recipe.sharding}", MEMORY.reserved(recipe), "", _SOURCE
     )
+    churning = churned((label for label, _ in parts), recipe)
     parts.append(
         (
             "allocator reserve",
             sheet.derive(
                 f"{prefix}.reserve",
                 "GiB",
-                "(reserved ÷ allocated − 1) × sum of the parts",
+                "(reserved ÷ allocated − 1) × sum of the parts"
+                + ("" if recipe.adapter_rank is None else " but frozen weights"),
                 lambda r, *p: (r - 1) * sum(p),
                 reserve,
-                *(f for _, f in parts),
+                *(f for label, f in parts if label in churning),
             ),
         )
     )

@@ -8,7 +8,7 @@ in their order); the job needs what its fullest stage needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -126,6 +126,11 @@ def host_bytes(decoder: Decoder, layout: Layout, recipe: Recipe) -> float:
     return decoder.parameters / layout.gpus * states.host
 
 
+def churned(terms: Iterable[str], recipe: Recipe) -> list[str]:
+    """Terms that the allocator's reserve grows with: all of them but weights that are loaded once and stay frozen."""
+    return [name for name in terms if name != "weights" or recipe.adapter_rank is None]
+
+
 def _stages(
     decoder: Decoder,
     pp: int,
@@ -174,8 +179,9 @@ class _Job:
         found["layer at work"] = np.where(work >= logits, work, 0.0)
         found["logits"] = np.where(logits > work, logits, 0.0)
         found["communication buckets"] = self._buckets()
-        allocated = sum(found.values())
-        found["allocator reserve"] = allocated * (self.constants.reserved(self.recipe) - 1)
+        found["allocator reserve"] = sum(found[name] for name in churned(found, self.recipe)) * (
+            self.constants.reserved(self.recipe) - 1
+        )
         found["CUDA context and NCCL"] = self._context()
         return found
 

@@ -225,3 +225,16 @@ def test_what_a_product_reads_is_whole_on_every_tensor_rank_while_it_works() -> 
         assert (split["layer at work"] - copied["layer at work"]) * GIB == pytest.approx(
             4096 * (planes * 2 * 4096 - extra)
         )
+
+
+def test_frozen_weights_are_loaded_once_and_leave_nothing_reserved_beside_them() -> None:
+    """torchtune README, 2024-09: Llama 3.1 8B, batches of 2 × 2,048 tokens, 16.2 GiB with LoRA, 7.4 with QLoRA."""
+    for base, gib in (("bf16", 16.2), ("nf4", 7.4)):
+        recipe = Recipe(
+            framework="torchtitan", sharding="ddp", sequence=2048, micro_batch=2, global_batch=2, recompute="full",
+            logits="chunked", master_bytes=0, moment_bytes=2, adapter_rank=8, base=base,
+        )  # fmt: skip
+        found = terms(decoder(LLAMA), Layout(), recipe)
+        inside = sum(v for k, v in found.items() if k not in ("weights", "allocator reserve", "CUDA context and NCCL"))
+        assert found["allocator reserve"] == pytest.approx(0.1 * inside)
+        assert sum(found.values()) - found["CUDA context and NCCL"] == pytest.approx(gib, rel=0.1)
