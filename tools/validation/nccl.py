@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Final
@@ -45,14 +46,25 @@ _BAND: Final = f"{INSIDE:.0%}".replace("%", " %")
 Series = Mapping[tuple[str, str, int, bool], Mapping[int, list[float]]]
 
 
-def _predict(row: Measured, terms: CollectiveTerms | None) -> float | None:
-    return None if terms is None else collective_us(row.operation, row.size_bytes, row.ranks, terms)
-
-
-def _row(row: Measured, gpu: str, predicted: float | None, rows: Series, *, left_out: bool = False) -> Row:
-    inside = predicted is not None and abs(predicted / row.time_us - 1) <= INSIDE
-    reason = "" if inside or predicted is None else reason_of(row, gpu, predicted, rows, left_out=left_out)
+def _row(row: Measured, gpu: str, terms: CollectiveTerms | None, rows: Series, *, left_out: bool = False) -> Row:
+    if terms is None:
+        return Row(row.id, gpu, None, row.time_us, False, family=row.operation)
+    predicted = collective_us(row.operation, row.size_bytes, row.ranks, terms)
+    inside = _inside(predicted, row)
+    reason = "" if inside else reason_of(row, gpu, terms, rows, left_out=left_out)
     return Row(row.id, gpu, predicted, row.time_us, inside, family=row.operation, reason=reason)
+
+
+def _inside(time_us: float, row: Measured) -> bool:
+    return abs(time_us / row.time_us - 1) <= INSIDE
+
+
+def _other_protocol_us(row: Measured, terms: CollectiveTerms) -> float:
+    """What the protocol gives that is not the one of the row's size; infinite far from the change and without one."""
+    if terms.short is None or abs(math.log2(row.size_bytes / terms.short_below_bytes)) > 2:
+        return math.inf
+    other = replace(terms, short=None) if row.size_bytes < terms.short_below_bytes else terms.short
+    return collective_us(row.operation, row.size_bytes, row.ranks, other)
 
 
 def _files(folder: Path, gpu: str) -> list[Path]:
@@ -68,12 +80,15 @@ def series_of(rows: Iterable[Measured]) -> Series:
     return found
 
 
-def reason_of(row: Measured, gpu: str, predicted: float, rows: Series, *, left_out: bool = False) -> str:
+def reason_of(row: Measured, gpu: str, terms: CollectiveTerms, rows: Series, *, left_out: bool = False) -> str:
     """What the files themselves show about a message that is off: a repeat, its neighbours, the fitted file."""
     own = rows[row.file, row.operation, row.ranks, row.added]
     repeats = [t for t in own[row.size_bytes] if abs(t / row.time_us - 1) > INSIDE]
     if repeats:
         return f"another run in the file took {_us(repeats[0])}"
+    if _inside(_other_protocol_us(row, terms), row):
+        return "the library changes protocol at another size here"
+    predicted = collective_us(row.operation, row.size_bytes, row.ranks, terms)
     half, twice = own.get(row.size_bytes // 2), own.get(row.size_bytes * 2)
     if half and twice:
         between = math.sqrt(fmean(half) * fmean(twice))
@@ -112,7 +127,7 @@ def score(cases: Path) -> list[Scored]:
         for stem, rows in named.items():
             for r in rows:
                 terms = find_terms(gpu, r.operation, r.ranks, eight_bit=r.added)
-                found[r.added, stem == FITTED[gpu]].append(_row(r, gpu, _predict(r, terms), every))
+                found[r.added, stem == FITTED[gpu]].append(_row(r, gpu, terms, every))
     split, sample = "fitted on one file of a system, scored on its other files", "in sample: the file that was fitted"
     return [
         _scored("collectives in a node", split, found[False, False], _spreads(found[False, False])),
@@ -148,7 +163,7 @@ def _ranks_out(files: dict[str, dict[str, list[Measured]]], every: Series) -> li
             for left in sorted({r.ranks for r in these}):
                 law = fit_law(gpu, rows_of_law(gpu, (r for r in these if r.ranks != left)))
                 out = [r for r in these if r.ranks == left and not r.added]
-                found += [_row(r, gpu, _predict(r, law.terms(operation, left)), every, left_out=True) for r in out]
+                found += [_row(r, gpu, law.terms(operation, left), every, left_out=True) for r in out]
     return found
 
 
