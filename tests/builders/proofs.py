@@ -17,7 +17,6 @@ from clusterwright.model.evidence import Check, Moment, MomentKind, Reading, Reh
 from clusterwright.model.findings import Area, Finding, Severity
 from clusterwright.model.parsing import parse_architecture
 from clusterwright.model.sources import Source
-from clusterwright.plan.fronts import find_fronts
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import (
     AlternativeCost,
@@ -120,7 +119,6 @@ def planned_proof(file: Path = EXAMPLE) -> Proof:
         verdicts=verdicts,
         coverage=cover(verdicts),
         assumptions=rank_assumptions(plan),
-        fronts=find_fronts(document, catalogue, plan),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from clusterwright.app.loading import load_catalogue, load_document
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.figures import Figure
+from clusterwright.model.workloads import Goal
 from clusterwright.plan.ages import aged_inputs
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import Plan
@@ -24,22 +25,30 @@ from clusterwright.report.plans import (
 
 
 def plan_files(
-    paths: Sequence[str | Path], overrides: Sequence[str] = (), catalogues: Sequence[str | Path] = ()
+    paths: Sequence[str | Path],
+    overrides: Sequence[str] = (),
+    catalogues: Sequence[str | Path] = (),
+    goal: Goal | None = None,
 ) -> Plan:
-    """Plan what the files describe.
+    """Plan what the files describe; layouts that they leave open are the best in `goal`, over what the files say.
 
     Raises:
         InvalidInput: when a file or a catalogue of the user cannot be read.
     """
-    return plan_architecture(load_document(paths, overrides), load_catalogue(catalogues))
+    return plan_architecture(load_document(paths, overrides), load_catalogue(catalogues), goal=goal)
 
 
 def describe_plan(
-    plan: Plan, width: int = 120, today: datetime.date | None = None, catalogues: Sequence[str | Path] = ()
+    plan: Plan,
+    width: int = 120,
+    today: datetime.date | None = None,
+    catalogues: Sequence[str | Path] = (),
+    *,
+    layouts: bool = False,
 ) -> str:
-    """The plan as text for a terminal of that many columns, with what is too old on `today`."""
+    """The plan as text for a terminal of that many columns, with what is too old on `today`; all layouts if asked."""
     aged = aged_inputs(plan, load_catalogue(catalogues), today) if today else ()
-    return render_plan(plan, width, aged)
+    return render_plan(plan, width, aged, layouts=layouts)
 
 
 def values_of_plan(plan: Plan) -> dict[str, Any]:

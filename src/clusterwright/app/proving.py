@@ -24,7 +24,6 @@ from clusterwright.judging.verdicts import exit_code
 from clusterwright.lib.errors import Interrupted
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Coverage, Evidence, Outcome, Rehearsal, RehearsalOutcome, Verdict
-from clusterwright.plan.fronts import Front, find_fronts
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import Plan
 from clusterwright.report.html import render_proof
@@ -97,7 +96,6 @@ class _Run:
     stop: Stop
     evidence: tuple[Evidence, ...] = ()
     plan: Plan | None = None
-    fronts: tuple[Front, ...] = ()
     review: Review | None = None
     rehearsals: list[Rehearsal] = field(default_factory=list)
     verdicts: tuple[Verdict, ...] = ()
@@ -200,7 +198,6 @@ def _take_steps(run: _Run, request: Request, out: Path) -> None:
         lambda: review_document(run.document, catalogue, plan, today=run.started.date()),
         _describe_review,
     )
-    run.fronts = find_fronts(run.document, catalogue, plan)
     for name in NAMES:
         directory = out / "rehearsals" / name
         if request.skip_rehearsal:
@@ -292,7 +289,6 @@ def _proof_of(run: _Run) -> Proof:
         inputs=run.inputs,
         exit_code=_exit_code(run),
         interrupted=run.interrupted,
-        fronts=run.fronts,
     )
 
 

@@ -20,6 +20,7 @@ from clusterwright.model.units import (
 )
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
+Goal = Literal["cost", "latency", "throughput", "domain"]
 Artifact = Literal["weights", "tokenizer", "engine", "adapter", "dataset"]
 WeightLoader = Literal["safetensors", "tensorizer", "runai-streamer"]
 Sensitivity = Literal["low", "medium", "high"]
@@ -250,6 +251,11 @@ class Workload(Section):
     queue: Text | None = Field(default=None, description="queue of scheduling.queues")
     priority: Text | None = Field(default=None, description="class of scheduling.priorities")
     gpus: Texts = Field(default=(), description="GPU models that are acceptable")
+    goal: Goal | None = Field(
+        default=None,
+        description="what a layout that the planner chooses is best in: cost per token, latency (time per token), "
+        "throughput per GPU, or domain (fewest GPUs that one failing node stops); cost if absent",
+    )
     serve: Serve | None = Field(default=None, description="for online inference")
     train: Train | None = Field(default=None, description="for training or fine-tuning")
     payload: Payload | None = Field(default=None, description="what every replica loads")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.lib.figures import CARRIES, Figure, Origin
 from clusterwright.model.documents import Document
+from clusterwright.model.workloads import Goal, Workload
 from clusterwright.plan.collectives import plan_network
-from clusterwright.plan.drafts import Draft, draft_workload
+from clusterwright.plan.drafts import Draft, allowed_sites
 from clusterwright.plan.economics import Use, plan_compute, plan_costs, read_use
 from clusterwright.plan.gathering import Overlay, Sheet
+from clusterwright.plan.models import find_model
 from clusterwright.plan.placing import Nodes, Placement, place
 from clusterwright.plan.results import (
     Assumption,
@@ -23,19 +25,24 @@ from clusterwright.plan.results import (
     Unplanned,
     WorkloadPlan,
 )
+from clusterwright.plan.service_drafts import draft_service
 from clusterwright.plan.sites import Site, find_sites
 from clusterwright.plan.spares import plan_spares
+from clusterwright.plan.training_drafts import draft_training
 from clusterwright.plan.unit_costs import plan_economics
 from clusterwright.plan.workloads import finish_workload
 from clusterwright.plan.yields import implied_utilisation, read_yields
 
 
-def plan_architecture(document: Document, catalogue: Catalogue, *, measured: Overlay | None = None) -> Plan:
+def plan_architecture(
+    document: Document, catalogue: Catalogue, *, measured: Overlay | None = None, goal: Goal | None = None
+) -> Plan:
     """Plan everything that the file describes.
 
     Args:
         measured: name of a figure → measurement; replaces declared, published, assumed or estimated values where
             `choosing.PRECEDENCE` and its scope let it.
+        goal: what layouts that no workload declares are best in, over what the file says.
 
     Returns:
         A plan; what cannot be planned is in `unplanned`, what does not hold in `misfits`. Never raises for content.
@@ -43,7 +50,9 @@ def plan_architecture(document: Document, catalogue: Catalogue, *, measured: Ove
     sheet = Sheet(document, catalogue, measured or {})
     sites = find_sites(sheet)
     sheet.nodes = max(1, sum(len(s.working) for s in sites))
-    drafts = [draft_workload(sheet, name, w, sites) for name, w in sheet.architecture.workloads.items()]
+    drafts = [
+        _draft(sheet, name, w, sites, goal or w.goal or "cost") for name, w in sheet.architecture.workloads.items()
+    ]
     requests = [d.request for d in drafts if d.request is not None]
     pools = [Nodes(s.name, s.working, s.gpus_per_node) for s in sites]
     placement = place(requests, pools)
@@ -68,6 +77,22 @@ def plan_architecture(document: Document, catalogue: Catalogue, *, measured: Ove
         limits=tuple(sheet.limits),
         compute_month=sheet.figures.get("economics.compute"),
     )
+
+
+def _draft(sheet: Sheet, name: str, workload: Workload, sites: tuple[Site, ...], goal: Goal) -> Draft:
+    """Model, pool, layout, memory, replicas of one workload."""
+    model = find_model(sheet, name, workload)
+    allowed = allowed_sites(sheet, name, workload, sites)
+    if isinstance(allowed, Unplanned):
+        return Draft(name, workload, None, model, None, allowed)
+    if workload.serve is not None:
+        return draft_service(sheet, name, workload, workload.serve, allowed, model, goal)
+    if workload.train is not None:
+        return draft_training(sheet, name, workload, workload.train, allowed, model, goal)
+    reason = sheet.miss(
+        f"workloads.{name}", "states neither serve nor train", f"workloads.{name}.serve", f"workloads.{name}.train"
+    )
+    return Draft(name, workload, allowed[0], model, None, reason)
 
 
 def _check_placement(sheet: Sheet, drafts: list[Draft], placement: Placement, sites: tuple[Site, ...]) -> None:

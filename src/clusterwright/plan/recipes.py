@@ -18,6 +18,9 @@ _FRAMEWORKS: Final[tuple[tuple[str, Framework], ...]] = (
     ("deepspeed", "deepspeed"),
     ("torchtitan", "torchtitan"),
 )
+#: Layers that embedding and head count for when layers are dealt to virtual stages (Megatron-LM `arguments.py`,
+#: `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split`).
+TABLE_LAYERS: Final = 2
 #: Rank of adapters where the file states none.
 ADAPTER_RANK: Final = 16
 
@@ -63,6 +66,6 @@ def training_layout(layout: Layout) -> EngineLayout:
 
 
 def why_not_staged(layout: Layout, layers: int) -> str:
-    """Why the layers do not divide into the stages, or ""."""
-    chunks = layout.pp * layout.vp
-    return f"{layers} layers do not fill {chunks} stages" if chunks > layers else ""
+    """Why the layers do not divide into the stages, or ""; the outer virtual ones may hold a table alone."""
+    chunks, most = layout.pp * layout.vp, layers + (TABLE_LAYERS if layout.vp > 1 else 0)
+    return f"{layers} layers do not fill {chunks} stages" if layout.pp > layers or chunks > most else ""

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from clusterwright.lib.figures import Figure
 from clusterwright.physics.engines.results import Change
 from clusterwright.physics.sensitivities import Swing
+from clusterwright.plan.fronts import Front, TrainingFront
 from clusterwright.plan.sensitivities import swings_of
 
 Level = Literal["gpu", "node", "nodes"]
@@ -220,6 +221,8 @@ class ServicePlan:
         prefix_reuse: share of prompt tokens that need no prefill; None where nothing is said of it.
         kept_tokens: that a step of one sequence keeps with speculation; None without.
         curve: TTFT and TPOT of a replica against concurrency; None where its speed is not estimated.
+        costs: of the placed replicas, money per hour and per million output tokens at the declared rate; None without
+            a price.
     """
 
     rate: Figure
@@ -237,6 +240,7 @@ class ServicePlan:
     prefix_reuse: Figure | None = None
     kept_tokens: Figure | None = None
     curve: LoadCurve | None = None
+    costs: tuple[Figure, Figure] | None = None
 
     @property
     def unreachable(self) -> bool:
@@ -447,6 +451,7 @@ class WorkloadPlan:
         gpu: catalogue name of the GPU of the pool it is planned on, "" if none.
         replicas_wanted: declared, else what load and failures need; 1 for training.
         replicas_placed: of those, placed together with all other workloads.
+        layouts: all that it could have, None where none could be searched.
     """
 
     name: str
@@ -465,6 +470,7 @@ class WorkloadPlan:
     payload: PayloadPlan | Unplanned | None = None
     checkpoint: CheckpointPlan | Unplanned | None = None
     capacity: CapacityPlan | Unplanned | None = None
+    layouts: Front | TrainingFront | None = None
 
     @property
     def chosen(self) -> PlacementChoice | None:
@@ -672,6 +678,11 @@ class Plan:
     def workload(self, name: str) -> WorkloadPlan | None:
         """The plan of one workload by name."""
         return next((w for w in self.workloads if w.name == name), None)
+
+    @property
+    def fronts(self) -> tuple[Front | TrainingFront, ...]:
+        """Layouts of every workload that could be searched."""
+        return tuple(w.layouts for w in self.workloads if w.layouts is not None)
 
     @property
     def fits(self) -> bool:

@@ -24,6 +24,7 @@ from clusterwright.plan.results import (
     Unplanned,
     WorkloadPlan,
 )
+from clusterwright.plan.service_costs import service_costs
 from clusterwright.plan.services import Load, at_load, binding, read_targets
 from clusterwright.plan.serving_curves import replica_curve
 from clusterwright.plan.speculation import plan_kept
@@ -75,6 +76,7 @@ def finish_workload(
         payload=_payload(sheet, draft, mine, wanted, nodes),
         checkpoint=checkpoint,
         capacity=capacity,
+        layouts=draft.front,
     )
 
 
@@ -104,10 +106,12 @@ def _service(
     reused = plan_reuse(
         sheet, name, prefix, serve, None if isinstance(draft.memory, Unplanned) else draft.memory.kv_tokens
     )
+    costs = service_costs(sheet, name, serve, draft.site, draft.layout, placed) if draft.layout else None
     plan = ServicePlan(
         load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses, binds, reused,
         plan_kept(sheet, name, prefix, serve),
         replica_curve(draft.load, draft.layout.gpus) if isinstance(draft.load, Load) and draft.layout else None,
+        costs=costs,
     )  # fmt: skip
     _check_service(sheet, draft, plan, placed)
     return plan

@@ -32,6 +32,7 @@ from clusterwright.plan.results import (
     Unplanned,
     WorkloadPlan,
 )
+from clusterwright.report.plan_layouts import layout_lines
 
 #: Origin → the mark behind a number.
 MARKS: Final[dict[Origin, str]] = {
@@ -51,15 +52,16 @@ _LEVELS: Final = {"gpu": "one GPU", "node": "one node", "nodes": "several nodes"
 _TIMES: Final = (("s", 1.0), ("min", 60.0), ("h", 3600.0), ("days", 86400.0))
 
 
-def render_plan(plan: Plan, width: int = _WIDTH, aged: tuple[Aged, ...] = ()) -> str:
+def render_plan(plan: Plan, width: int = _WIDTH, aged: tuple[Aged, ...] = (), *, layouts: bool = False) -> str:
     """The plan for people: what does not hold first, then each workload, network, cost, gaps, assumptions.
 
     Args:
         width: columns of the terminal; less than 60 counts as 60.
         aged: inputs that outlived their shelf life on the day of the plan.
+        layouts: whether every possible layout and every reason is shown.
     """
     blocks = [[_headline(plan)], _misfits(plan)]
-    blocks += [_workload(w, plan) for w in plan.workloads]
+    blocks += [_workload(w, plan, layouts) for w in plan.workloads]
     blocks += [_cluster(plan), _economics(plan), _unplanned(plan), _limits(plan), _aged(aged), _assumptions(plan)]
     blocks.append([_legend()])
     columns = max(_LEAST_WIDTH, width)
@@ -243,9 +245,9 @@ def _misfits(plan: Plan) -> list[str]:
     )
 
 
-def _workload(workload: WorkloadPlan, plan: Plan) -> list[str]:
+def _workload(workload: WorkloadPlan, plan: Plan, layouts: bool) -> list[str]:
     lines = [f"{workload.name}: {workload.kind} of {workload.model}"]
-    lines += _layout(workload) + _memory(workload.memory)
+    lines += _layout(workload, layouts) + _memory(workload.memory)
     if isinstance(workload.service, ServicePlan):
         lines += _service(workload.service)
     elif isinstance(workload.service, Unplanned):
@@ -265,9 +267,11 @@ def _workload(workload: WorkloadPlan, plan: Plan) -> list[str]:
     return lines + _unit_cost(workload.name, plan)
 
 
-def _layout(workload: WorkloadPlan) -> list[str]:
+def _layout(workload: WorkloadPlan, full: bool) -> list[str]:
+    said = layout_lines(workload.layouts, full=full) if workload.layouts is not None else []
+    searched = [_line("layouts" if not i else "", text) for i, text in enumerate(said)]
     if workload.layout is None:
-        return [_line("placement", "not planned")]
+        return [_line("placement", "not planned"), *searched]
     by_node: dict[str, int] = {}
     for part in workload.placement:
         by_node[part.node] = by_node.get(part.node, 0) + len(part.gpus)
@@ -282,8 +286,8 @@ def _layout(workload: WorkloadPlan) -> list[str]:
     chosen = workload.chosen
     if chosen is not None:
         lines.append(_line("", f"{chosen.reason}; {chosen.failure_domain}"))
-    others = [f"{c.layout} in {_LEVELS[c.level]} {c.reason}" for c in workload.choices if not c.chosen]
-    return lines + ([_line("", "; ".join(others))] if others else [])
+    others = [f"{c.layout} in {_LEVELS[c.level]}: {c.reason}" for c in workload.choices if not c.chosen]
+    return lines + ([_line("", "; ".join(others))] if others else []) + searched
 
 
 def _memory(memory: MemoryPlan | Unplanned) -> list[str]:
@@ -338,6 +342,9 @@ def _service(service: ServicePlan) -> list[str]:
         lines.append(_line("", f"speculation: a step of one sequence keeps {show(service.kept_tokens)}"))
     if service.prefix_reuse is not None:
         lines.append(_line("", f"{show(service.prefix_reuse)} of prompt tokens are found in the cache of prefixes"))
+    if service.costs is not None:
+        hour, tokens = service.costs
+        lines.append(_line("", f"its replicas cost {show(hour)}, {show(tokens)} at the declared rate"))
     lines += [_line("latency" if not i else "", text) for i, text in enumerate(_latency(service))]
     if service.curve is not None:
         lines += [_line("in flight" if not i else "", text) for i, text in enumerate(curve_lines(service.curve))]

@@ -12,7 +12,6 @@ from typing import Final, Literal
 from clusterwright.lib.figures import Figure
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Coverage, Outcome, Rehearsal, RehearsalOutcome, Verdict
-from clusterwright.plan.fronts import Front
 from clusterwright.plan.results import Plan
 from clusterwright.review.reviews import Review
 
@@ -75,7 +74,6 @@ class Proof:
         inputs: (what, digest) of everything the result follows from.
         exit_code: 0, 1, 3, or 130 when interrupted.
         interrupted: why the run ended early, or "".
-        fronts: layouts that each service could have on its pool.
     """
 
     cluster: str
@@ -93,7 +91,6 @@ class Proof:
     inputs: tuple[tuple[str, str], ...]
     exit_code: int
     interrupted: str = ""
-    fronts: tuple[Front, ...] = ()
 
     def of_outcome(self, outcome: Outcome, *, required: bool | None = None) -> tuple[Verdict, ...]:
         """Verdicts with this outcome, of required or informational claims only if asked."""

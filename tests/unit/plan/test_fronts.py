@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterwright.app.loading import load_catalogue, load_document
-from clusterwright.plan.fronts import Front, find_fronts
+from clusterwright.plan.fronts import Front
 from clusterwright.plan.planning import plan_architecture
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two-workers" / "cluster.yaml"
@@ -16,8 +16,8 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "two-workers" / "cluster.yaml
 
 @cache
 def fronts(*overrides: str) -> tuple[Front, ...]:
-    document, catalogue = load_document([EXAMPLE], overrides), load_catalogue()
-    return find_fronts(document, catalogue, plan_architecture(document, catalogue))
+    plan = plan_architecture(load_document([EXAMPLE], overrides), load_catalogue())
+    return tuple(w.layouts for w in plan.workloads if isinstance(w.layouts, Front))
 
 
 def test_services_have_a_front_and_training_has_none() -> None:

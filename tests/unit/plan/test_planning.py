@@ -302,14 +302,14 @@ def test_no_workload_and_no_pool_is_an_empty_plan():
 # Layouts
 
 
-def test_the_smallest_layout_that_carries_load_is_taken_when_none_is_declared():
+def test_the_cheapest_layout_that_carries_the_load_is_taken_when_none_is_declared():
     plan = planned("workloads.chat.serve.parallel=")
     chat = plan.workload("chat")
     assert chat.layout.tp in (2, 4)
     assert not chat.layout.declared
     reasons = {c.level: c for c in chat.choices}
     assert not reasons["gpu"].feasible
-    assert "are usable" in reasons["gpu"].reason
+    assert "exceed the budget by" in reasons["gpu"].reason
     assert "takes the replica" in reasons["node"].failure_domain
 
 

@@ -177,7 +177,7 @@ def test_json_is_plain_and_complete():
     }
     figure = values["figures"]["workloads.chat.service.tpot"]
     assert figure["band"] == [0.8, 1.25]
-    assert "workloads.chat.memory.max_concurrency" in figure["inputs"]
+    assert "workloads.chat.service.places" in figure["inputs"]
 
 
 def test_what_is_older_than_its_shelf_life_is_told():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from clusterwright.lib.figures import format_amount, format_value
-from clusterwright.plan.fronts import Front, Point
+from clusterwright.plan.fronts import Front, Point, TrainingFront, TrainingPoint
 from clusterwright.report.html.axes import Axis, axis_of
 from clusterwright.report.html.drawing import LETTER, Area, line, overlap, picture, words
 from clusterwright.report.html.elements import Child, Html, fold, h, markup, table
@@ -22,9 +22,59 @@ _LABEL: Final = 11
 _MOST_ROWS: Final = 40
 
 
-def render_fronts(fronts: Sequence[Front]) -> Html:
-    """A drawing per service that has a possible layout, and the reasons of those that lost; "" without any."""
-    return markup(_front(front, f"front{i}") for i, front in enumerate(fronts) if front.points or front.losers)
+def render_fronts(fronts: Sequence[Front | TrainingFront]) -> Html:
+    """A drawing per service, a table per job, and the reasons of layouts that lost; "" without any."""
+    shown = [front for front in fronts if front.points or front.losers]
+    return markup(
+        _front(front, f"front{i}") if isinstance(front, Front) else _job(front) for i, front in enumerate(shown)
+    )
+
+
+def _job(front: TrainingFront) -> Html:
+    planned = f" Of the planned layout it says: {front.planned_reason}." if front.planned_reason else ""
+    return markup(
+        h("h3", f"Layouts of {front.workload}"),
+        h(
+            "p",
+            f"The search judged {front.tried:,} layouts at the declared batch and recomputation "
+            f"({front.calibrated_on}); {front.possible:,} are possible.{planned}",
+            cls="small",
+        ),
+        table(
+            ("Layout", "Step", "Memory", ""),
+            (
+                (
+                    point.layout,
+                    f"{format_value(point.step_s)} s",
+                    f"{format_value(point.memory_gib)} GiB",
+                    _roles(point),
+                )
+                for point in front.points[:_MOST_ROWS]
+            ),
+            caption=f"Fastest layouts of {front.workload}",
+            numeric=(1, 2),
+            cls="stack",
+        )
+        if front.points
+        else None,
+        _losers(front),
+    )
+
+
+def _roles(point: Point | TrainingPoint) -> str:
+    roles = {"planned": point.planned, "best": point.best, "not beaten in both": point.on_front}
+    return ", ".join(word for word, is_one in roles.items() if is_one)
+
+
+def _losers(front: Front | TrainingFront) -> Html | None:
+    if not front.losers:
+        return None
+    return table(
+        ("Popular layout", "Ranks", "Why not"),
+        ((lost.name, lost.layout, lost.reason) for lost in front.losers),
+        caption=f"Popular layouts of {front.workload} that are not the best",
+        cls="stack",
+    )
 
 
 def _front(front: Front, key: str) -> Html:
@@ -39,14 +89,7 @@ def _front(front: Front, key: str) -> Html:
         )
         if front.points
         else None,
-        table(
-            ("Popular layout", "Ranks", "Why not"),
-            ((lost.name, lost.layout, lost.reason) for lost in front.losers),
-            caption=f"Popular layouts of {front.workload} that are not the best",
-            cls="stack",
-        )
-        if front.losers
-        else None,
+        _losers(front),
     )
 
 
@@ -183,13 +226,7 @@ def _points(front: Front) -> Html:
             f"{format_value(point.ttft_s)} s",
             point.replicas,
             point.gpus,
-            ", ".join(
-                word
-                for word, is_one in (
-                    ("planned", point.planned), ("best", point.best), ("not beaten in both", point.on_front)
-                )
-                if is_one
-            ),
+            _roles(point),
         )
         for point in shown
     )  # fmt: skip

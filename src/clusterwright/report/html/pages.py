@@ -77,7 +77,7 @@ def _sections(proof: Proof) -> list[tuple[str, str, Html, str]]:
         ("steps", "Steps", render_steps(proof), ""),
         ("findings", "What changes most", render_findings(proof), ""),
         ("topology", "Topology", render_topology(proof), ""),
-        ("plan", "Plan", render_plan(proof.plan, proof.fronts), ""),
+        ("plan", "Plan", render_plan(proof.plan), ""),
         ("rehearsals", "Rehearsals", render_rehearsals(proof), "virtual"),
         ("verdict", "Verdict per claim", render_verdicts(proof), ""),
         ("assumptions", "Load-bearing assumptions", render_assumptions(proof), ""),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from clusterwright.lib.figures import Origin
-from clusterwright.plan.fronts import Front
 from clusterwright.plan.results import Plan
 from clusterwright.report.html.costs import render_costs
 from clusterwright.report.html.derivations import Derivations
@@ -17,7 +14,7 @@ from clusterwright.report.html.placements import render_placements
 from clusterwright.report.html.words import origin_badge
 
 
-def render_plan(plan: Plan | None, fronts: Sequence[Front] = ()) -> Html:
+def render_plan(plan: Plan | None) -> Html:
     """Every part of the plan that was made, with the layouts that were searched; "" when nothing was planned."""
     if plan is None:
         return Html("")
@@ -26,7 +23,7 @@ def render_plan(plan: Plan | None, fronts: Sequence[Front] = ()) -> Html:
         _misfits(plan),
         render_memory(plan, derivations),
         render_placements(plan),
-        render_fronts(fronts),
+        render_fronts(plan.fronts),
         render_loads(plan, derivations),
         render_costs(plan, derivations),
         _unplanned(plan),

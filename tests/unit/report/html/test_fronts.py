@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builders.pages import Node, parse_page
-from clusterwright.plan.fronts import Front, Lost, Point
+from clusterwright.plan.fronts import Front, Lost, Point, TrainingFront, TrainingPoint
 from clusterwright.report.html.fronts import render_fronts
 
 
@@ -16,6 +16,7 @@ def point(layout: str, cost: float, tpot_s: float, **marks: bool) -> Point:
 
 FRONT = Front(
     "chat",
+    "cost",
     "$/Mtok output",
     (
         point("TP4", 4.0, 0.026, on_front=True, best=True),
@@ -23,10 +24,26 @@ FRONT = Front(
         point("TP8", 5.3, 0.014, on_front=True, planned=True),
     ),
     21,
+    3,
     (Lost("one GPU a replica", "one GPU", "needs 1.5 GiB more"),),
     "1.3 × the cost",
     0.05,
     "vllm-h100",
+)
+
+
+JOB = TrainingFront(
+    "pretrain",
+    "cost",
+    (
+        TrainingPoint("TP4 DP16", 21.5, 71.2, on_front=True, best=True, planned=False),
+        TrainingPoint("TP8 DP8", 25.0, 60.1, on_front=True, best=False, planned=True),
+    ),
+    300,
+    2,
+    (Lost("data parallel only", "DP64", "needs 40 GiB more"),),
+    "0.86 of the tokens per second",
+    "public runs",
 )
 
 
@@ -38,6 +55,14 @@ def dots(drawing: Node) -> dict[str, Node]:
 
 def page(front: Front = FRONT) -> Node:
     return parse_page(render_fronts([front]))
+
+
+def test_a_job_is_a_table_of_its_fastest_layouts() -> None:
+    drawn = parse_page(render_fronts([JOB]))
+    assert not list(drawn.all("svg"))
+    assert "TP8 DP8" in drawn.text
+    assert "planned, not beaten in both" in drawn.text
+    assert "needs 40 GiB more" in drawn.text
 
 
 def test_every_layout_is_a_dot_with_its_numbers_on_desk_and_phone() -> None:
