@@ -54,6 +54,7 @@ class Options:
         spares_target: probability that all working nodes are whole.
         per_1000_node_days: failures of nodes (RSC-1).
         repair_days: until a failed node is back.
+        spares: spare nodes that there shall be, None for as many as the target asks for.
     """
 
     oversubscription: float = 1.0
@@ -68,6 +69,7 @@ class Options:
     spares_target: float = 0.99
     per_1000_node_days: float = RSC1_PER_1000_NODE_DAYS
     repair_days: float = 1.0
+    spares: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,8 @@ def count_materials(
 
 
 def _spares(nodes: int, options: Options) -> int:
+    if options.spares is not None:
+        return options.spares
     if not options.per_1000_node_days:
         return 0
     return spares(nodes, 1000 / options.per_1000_node_days, options.repair_days, options.spares_target)
@@ -209,7 +213,12 @@ def _with_lines(made: Materials, shape: NodeShape, power: float | None, per_rack
     repair = f"{options.per_1000_node_days:g} failures per 1,000 node-days, back after {options.repair_days:g} days"
     lines = [
         Line("nodes", made.nodes, shape.name, f"{made.gpus} GPUs, {shape.gpus} each"),
-        Line("spare nodes", made.spares, shape.name, f"so that all work with probability {target}; {repair}"),
+        Line(
+            "spare nodes",
+            made.spares,
+            shape.name,
+            f"so that all work with probability {target}; {repair}" if options.spares is None else "as asked for",
+        ),
     ]
     if made.fabric is not None and made.switch is not None:
         lines += _fabric_lines(made.fabric, made.switch, options)

@@ -56,10 +56,11 @@ def limit_of(machine: Machine, wants: Wants, price: HourPrice | None) -> Limit:
 def nodes_of_power(machine: Machine, facility_kw: float, wants: Wants) -> int:
     """Most working nodes whose bill (spares, switches, cooling) stays within a power."""
     # Only a power asks for a bill.
-    from clusterwright.plan.materials import Options, count_materials
+    from clusterwright.plan.fitting.bills import options_of
+    from clusterwright.plan.materials import count_materials
 
     assert machine.shape is not None
-    options = Options(pue=wants.pue, spares_target=wants.spares_target)
+    options = options_of(wants)
 
     def fits(nodes: int) -> bool:
         try:

@@ -88,7 +88,7 @@ def _lacking(machine: Machine, own: TrainingWants) -> str:
 
 
 def _allowed(machine: Machine, wants: Wants, price: HourPrice | None) -> int | str | None:
-    """GPUs of the job at most, spare nodes taken off; 0 for none, None without a limit; or what is missing."""
+    """GPUs of the job at most, beside spare nodes; 0 for none, None without a limit; or what is missing."""
     gpus, node, budget = wants.gpus, machine.gpus_per_node, wants.budget
     spare = wants.serving.survive_nodes
     if budget is not None:
@@ -101,7 +101,7 @@ def _allowed(machine: Machine, wants: Wants, price: HourPrice | None) -> int | s
         limit = limit_of(machine, replace(wants, budget=None), price)
         if limit.nodes is None:
             return limit.missing
-        fed = max(limit.nodes - spare, 0) * node
+        fed = limit.nodes * node  # spare nodes are fed beside them
         gpus = fed if gpus is None else min(gpus, fed)
     return gpus
 

@@ -10,6 +10,7 @@ import pytest
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.physics.failures import MTTF_BAND, ettr_exact
+from clusterwright.plan.fitting.bills import bill_of
 from clusterwright.plan.fitting.machines import find_machine
 from clusterwright.plan.fitting.reading import read_wants
 from clusterwright.plan.fitting.training_effects import part_shares
@@ -307,3 +308,15 @@ def test_losses_at_the_ends_of_their_ranges_are_answered(options) -> None:
         return
     assert 0 < fit.lost.goodput.value <= 1
     assert fit.lost.goodput.low is None or fit.lost.goodput.low <= fit.lost.goodput.value
+
+
+def test_a_power_feeds_the_spare_nodes_that_were_asked_for() -> None:
+    """The bill of what was found stays within the power; one node more of it does not."""
+    answer = ask("llama-3.1-8b", "dgx-h100", power="300kW", survive="3")
+    bill = bill_of(answer.first, answer.wants)
+    assert bill is not None
+    assert bill.spares == 3
+    assert bill.facility_kw is not None
+    assert bill.facility_kw <= 300
+    without = ask("llama-3.1-8b", "dgx-h100", power="300kW", survive="0")
+    assert without.first.chosen.nodes >= answer.first.chosen.nodes
