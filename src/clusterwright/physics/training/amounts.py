@@ -154,15 +154,21 @@ def dequantisation(layers: list[tuple[Layer, int]], sizes: Sizes, recipe: Recipe
 
 
 def _moved(recipe: Recipe, m: Any) -> Any:
-    """B per parameter that is reduced or gathered in a step: gradients as they are accumulated, with every micro-batch
-    where ranks keep only their share of them (ZeRO, arXiv:1910.02054, section 7), and weights as they are kept.
+    """B per parameter that is reduced or gathered in a step: gradients in the format in which they are reduced, with
+    every micro-batch where ranks keep only their share of them (ZeRO, arXiv:1910.02054, section 7), and weights as they
+    are kept; whole copies gather what they reduced.
+
+    Megatron's distributed optimizer and torchtitan's FSDP reduce in fp32 (`grad_reduce_in_fp32`, `reduce_dtype`),
+    DeepSpeed and plain copies in 16 bits, unless the recipe states what gradients are accumulated in.
     """
-    stated = recipe.gradient_accumulation_bytes
-    reduced = stated if stated is not None else 4.0
-    if recipe.sharding in SHARDS_WEIGHTS:
+    stated, sharding = recipe.gradient_accumulation_bytes, recipe.sharding
+    reduced = stated if stated is not None else 4.0 if sharding in ("distributed", "fsdp") else 2.0
+    if sharding in SHARDS_WEIGHTS:
         return m * (2 * 2.0 + reduced)
+    if sharding == "ddp":
+        return 2 * reduced
     gathered = 1.0 if recipe.low_precision and recipe.fp8_weights else 2.0
-    return reduced * (m if recipe.sharding == "zero2" else 1.0) + gathered
+    return reduced * (m if sharding == "zero2" else 1.0) + gathered
 
 
 def _per_step(decoder: Decoder, sizes: Sizes, recipe: Recipe, system: System, m: Any) -> dict[str, Any]:

@@ -42,10 +42,12 @@ def tensor_exchange(
 
 
 def context_exchange(layers: list[tuple[Layer, int]], tokens: Any, sizes: Sizes, system: System) -> Any:
-    """s of passing keys and values around, and their gradients back."""
+    """s of passing keys and values around, and backward again with their gradients (Transformer Engine
+    `context_parallel.py`, ring exchange).
+    """
     cp, tp = sizes["cp"], sizes["tp"]
-    width = sum(n * _cached(layer.mixer) for layer, n in layers)
-    return width * 2 * tokens * (cp - 1) / tp / _rate(cp * tp, system)
+    width = sum(n * _cached(layer.mixer, tp) for layer, n in layers)
+    return 3 * width * tokens * (cp - 1) / _rate(cp * tp, system)
 
 
 def expert_exchange(layers: list[tuple[Layer, int]], tokens: Any, sizes: Sizes, system: System, recipe: Recipe) -> Any:
@@ -90,12 +92,14 @@ def copies_exchange(parameters: Any, copies: Any, ranks: Any, system: System) ->
     return parameters * (1 - 1 / copies) / rate
 
 
-def _cached(mixer: Mixer | None) -> float:
-    """B of keys and values that a query of another rank needs of one token; a recurrent state is passed once."""
+def _cached(mixer: Mixer | None, tp: Any) -> Any:
+    """B of keys and values that a query of another context rank needs of one token, on one tensor rank; heads are never
+    cut. A recurrent state is passed once.
+    """
     if isinstance(mixer, Attention):
-        return 2.0 * mixer.kv_heads * (mixer.key_dim + mixer.value_dim)
+        return 2.0 * -(-mixer.kv_heads // tp) * (mixer.key_dim + mixer.value_dim)
     if isinstance(mixer, LatentAttention):
-        return 2.0 * mixer.heads * (mixer.nope_dim + mixer.rope_dim + mixer.value_dim)
+        return 2.0 * mixer.heads * (mixer.nope_dim + mixer.rope_dim + mixer.value_dim) / tp
     if isinstance(mixer, CompressedAttention):
         return 2.0 * mixer.head_dim
     return 0.0

@@ -147,16 +147,17 @@ def beyond(head: Any, layers: Any, step: Mapping[str, Any]) -> Any:
 
 
 def repeated(recipe: Recipe, layers: int, pp: Any) -> dict[str, Any]:
-    """Forward passes that run again in the backward pass, by term, in shares of the term: forward is a third of it,
-    half of an exchange among expert ranks and of products with frozen weights.
+    """Forward passes that run again in the backward pass, by term, in shares of the term: forward is a third of it, two
+    fifths of an exchange among tensor ranks, half of one among expert ranks and of products with frozen weights.
     """
     product = 1 / 3 if recipe.adapter_rank is None else 1 / 3 / FROZEN
     if recipe.recompute == "full":
         wanted = recipe.recompute_layers
         share = 1.0 if wanted is None else np.minimum(1.0, wanted * pp / layers)
         products = dict.fromkeys(("dense products", "expert products"), share * product)
-        whole = ("attention", "state scan", "elementwise passes", "launches", "tensor exchange")
-        return products | dict.fromkeys(whole, share / 3) | {"expert exchange": share / 2}
+        whole = ("attention", "state scan", "elementwise passes", "launches")
+        exchanges = {"tensor exchange": share * 2 / 5, "context exchange": share / 3, "expert exchange": share / 2}
+        return products | dict.fromkeys(whole, share / 3) | exchanges
     if recipe.recompute == "none":
         return {}
     found: dict[str, Any] = {}

@@ -104,8 +104,8 @@ def test_ranks_that_keep_shares_of_gradients_reduce_them_with_every_micro_batch(
         recipe = Recipe(framework="deepspeed", sharding=sharding, global_batch=32)
         step = step_time(decoder(LLAMA), Layout(dp=8), recipe, SYSTEMS["DGX-H100"])
         found[sharding] = dict(step.terms)["gradients and weights"]
-    assert found["zero2"] / found["zero1"] == pytest.approx((4 * 4 + 2) / (4 + 2))
-    assert found["zero3"] / found["zero1"] == pytest.approx(4 * (2 * 2 + 4) / (4 + 2))
+    assert found["zero2"] / found["zero1"] == pytest.approx((4 * 2 + 2) / (2 + 2))
+    assert found["zero3"] / found["zero1"] == pytest.approx(4 * (2 * 2 + 2) / (2 + 2))
 
 
 def test_context_ranks_launch_attention_once_for_the_keys_of_each() -> None:

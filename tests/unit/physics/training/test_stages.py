@@ -10,7 +10,7 @@ from validation.training_systems import SYSTEMS
 
 from builders.decoders import DEEPSEEK_V3, LLAMA, decoder
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.training.exchanges import stage_exchange, tensor_exchange
+from clusterwright.physics.training.exchanges import context_exchange, stage_exchange, tensor_exchange
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.physics.training.speed import step_time
 from clusterwright.physics.training.stages import chunk_sizes, head_layers, stage_paces
@@ -65,6 +65,15 @@ def test_stages_hand_on_activations_and_gradients_by_every_chunk() -> None:
     inside = sizes | {"dp": 1.0}
     assert stage_exchange(layers, 4096, 8192, inside, H100) == pytest.approx(2 * 2 * plane / 450e9)
     assert stage_exchange(layers, 4096, 8192, sizes | {"pp": 1.0}, H100) == 0
+
+
+def test_context_ranks_pass_whole_kv_heads_once_forward_and_twice_back() -> None:
+    model, tokens = decoder(LLAMA), 2048
+    layers = list(model.groups)
+    few = context_exchange(layers, tokens, {"cp": 4.0, "tp": 2.0}, H100)
+    assert few == pytest.approx(3 * 32 * 2 * 4 * 256 * tokens * 3 / 450e9)
+    copied = context_exchange(layers, tokens, {"cp": 2.0, "tp": 16.0}, H100)
+    assert copied == pytest.approx(3 * 32 * 2 * 1 * 256 * tokens / 50e9)
 
 
 def test_tensor_ranks_of_two_domains_use_all_their_nics() -> None:
