@@ -109,11 +109,18 @@ def _asked(answer: TrainingAnswer) -> str:
         told.append(_OFFLOADS[own.offload])
     told += [
         marked(answer, f"sequences of {own.sequence:,}", "sequence"),
-        marked(answer, f"{recipe_of(own).global_batch:,} of them a step", "batch-size"),
+        marked(answer, f"{global_batch(answer):,} of them a step", "batch-size"),
         marked(answer, own.precision, "precision"),
         marked(answer, own.trainer, "framework"),
     ]
     return "Asked: " + ", ".join(told) + "."
+
+
+def global_batch(answer: TrainingAnswer) -> int:
+    """Sequences of a step, as the first machine was searched with."""
+    own, search = answer.wants.training, answer.first.search
+    assert own is not None
+    return recipe_of(own).global_batch if search is None else search.question.recipe.global_batch
 
 
 def _machines(answer: TrainingAnswer) -> Grid:

@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 from clusterwright.plan.fitting.training_fits import TrainingFit
-from clusterwright.plan.fitting.training_searches import recipe_of
 from clusterwright.plan.fitting.training_settings import beside_settings, place_of, settings_of
 from clusterwright.plan.fitting.trainings import TrainingAnswer
-from clusterwright.report.fits_training import training_basis, training_verdict
+from clusterwright.report.fits_training import global_batch, training_basis, training_verdict
 from clusterwright.report.fits_values import band_values, finite, price_values
 from clusterwright.report.tables_out import Cell, banded_cells, first_cells
 
@@ -26,7 +25,7 @@ def training_values(answer: TrainingAnswer) -> dict[str, Any]:
         "asked": {
             "tokens": own.tokens,
             "sequence": own.sequence,
-            "global_batch": recipe_of(own).global_batch,
+            "global_batch": global_batch(answer),
             "precision": own.precision,
             "framework": own.trainer,
             "method": own.method,

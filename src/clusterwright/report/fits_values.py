@@ -38,7 +38,6 @@ def serving_values(answer: ServingAnswer) -> dict[str, Any]:
             "engine": question.engine,
             "version": None if question.version is None else ".".join(str(part) for part in question.version),
             "planned_instead": told_instead(answer) or None,
-            "planned_instead": told_instead(answer) or None,
             "weights": question.weights,
             "kv": question.kv_format,
             "stated": sorted(answer.wants.stated),

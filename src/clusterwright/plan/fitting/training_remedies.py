@@ -15,7 +15,7 @@ from clusterwright.physics.training.memory import training_memory
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.plan.fitting.interruptions import covered_by, needed_spares
 from clusterwright.plan.fitting.training_fits import TrainingFit
-from clusterwright.plan.fitting.training_searches import recipe_of, roomy
+from clusterwright.plan.fitting.training_searches import dividing_batches, recipe_of, roomy
 from clusterwright.plan.fitting.wants import TrainingWants, Wants
 from clusterwright.plan.searching.columns import layout_at
 from clusterwright.plan.searching.machines import reported_gib, system
@@ -35,8 +35,6 @@ _CHANGES: Final = {
 }
 _SHORTEST: Final = 1024
 _DAY_S: Final = 86400.0
-#: How many batches are tried, each twice the one before.
-_DOUBLED: Final = 3
 
 
 #: (words, with fields of what then holds; questions of which the first that has an answer counts; what it gives up).
@@ -181,22 +179,13 @@ def _faster(search: TrainingSearch) -> Iterator[Tried]:
     question = search.question
     recipe, dense = question.recipe, question.pool.gpu.dense
     if not search.judged.possible.any():
-        batches = (replace(recipe, global_batch=size) for size in _batches(recipe.global_batch, search.gpus))
+        batches = (replace(recipe, global_batch=size) for size in dividing_batches(recipe.global_batch, search.gpus))
         words = "{recipe.global_batch:,} sequences a step (--batch-size)"
         yield words, (replace(question, recipe=each) for each in batches), 2
     if recipe.precision in ("bf16", "fp16") and dense.fp8 is not None and recipe.base != "nf4":
         yield "products in fp8 (--precision fp8)", (replace(question, recipe=replace(recipe, precision="fp8")),), 3
     if question.deadline_s is not None:
         yield "{days:.3g} days of time (--deadline)", (replace(question, deadline_s=None),), 4
-
-
-def _batches(batch: int, gpus: int) -> Iterator[int]:
-    """The next larger batch that the odd part of a number of GPUs divides, then twice as many again and again."""
-    odd = gpus // (gpus & -gpus)
-    size = odd
-    while size <= batch:
-        size *= 2
-    yield from (size << i for i in range(_DOUBLED))
 
 
 def _larger(fit: TrainingFit, question: TrainingQuestion) -> Iterator[Tried]:

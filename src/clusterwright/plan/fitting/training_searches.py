@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -29,6 +29,8 @@ BATCH_TOKENS: Final = 2**22
 ADAPTER_BATCH_TOKENS: Final = 2**17
 #: B/s of storage per node that checkpoints are written at (DGX reference node, "good").
 WRITE_BYTES_S: Final = 2e9
+#: How many batches are tried, each twice the one before.
+_BATCHES: Final = 3
 #: Goodput below which a job is not said to run.
 _NOTHING_DONE: Final = 1e-3
 #: Numbers of GPUs below a limit that are tried.
@@ -56,6 +58,8 @@ def fit_training(decoder: Decoder, machine: Machine, wants: Wants, price: HourPr
         search = _largest(question_of(decoder, machine, wants, size, price) for size in sizes)
     except ValueError as error:
         return replace(plain, missed=str(error))
+    if not search.judged.possible.any() and wants.origin("batch-size") == "assumed":
+        search = _divided(search)
     search = _stored(search, own)
     best = roomy(search)
     if best is None:
@@ -67,6 +71,26 @@ def fit_training(decoder: Decoder, machine: Machine, wants: Wants, price: HourPr
         return replace(plain, verdict="late", search=search, missed=f"nothing gets done: {often}")
     found = replace(plain, verdict="holds", search=search, best=best, losses=lost)
     return _in_time(found, own) if wants.budget is None else replace(found, tokens=_bought(found, wants))
+
+
+def _divided(search: TrainingSearch) -> TrainingSearch:
+    """The search with a batch that the GPUs divide, where only that stood in the way; else as it is."""
+    question = search.question
+    if max(search.reasons()) != Reason.BATCH:
+        return search
+    for batch in dividing_batches(question.recipe.global_batch, search.gpus):
+        found = search_training(replace(question, recipe=replace(question.recipe, global_batch=batch)))
+        if found.judged.possible.any():
+            return found
+    return search
+
+
+def dividing_batches(batch: int, gpus: int) -> Iterator[int]:
+    """The next larger batch that the odd part of a number of GPUs divides, then twice as many again and again."""
+    size = gpus // (gpus & -gpus)
+    while size <= batch:
+        size *= 2
+    yield from (size << i for i in range(_BATCHES))
 
 
 def _stored(search: TrainingSearch, own: TrainingWants) -> TrainingSearch:

@@ -208,12 +208,11 @@ def test_shorter_sequences_are_a_remedy_only_where_states_leave_room() -> None:
 
 
 def test_a_batch_that_does_not_divide_is_answered_with_one_that_does() -> None:
-    answer = ask("llama-3.1-8b", "h100", gpus="24", batch_size="512")
-    if answer.holds:
-        assert answer.first.chosen.gpus == 24
-        return
-    batch = next(r for r in answer.remedies if "--batch-size" in r.what)
-    assert ask("llama-3.1-8b", "h100", gpus="24", batch_size=str(batch.row.recipe.global_batch)).holds
+    stated = ask("deepseek-v3", "gb200-nvl72", gpus="1152", batch_size="512")
+    batch = next(r for r in stated.remedies if "--batch-size" in r.what).row.recipe.global_batch
+    assert ask("deepseek-v3", "gb200-nvl72", gpus="1152", batch_size=str(batch)).holds
+    # Where nobody said how many, as many are taken as the GPUs divide.
+    assert ask("deepseek-v3", "gb200-nvl72", gpus="1152").first.chosen.recipe.global_batch == batch
 
 
 @pytest.mark.parametrize(("model", "machine", "options"), JOBS)
