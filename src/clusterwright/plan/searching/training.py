@@ -29,7 +29,7 @@ from clusterwright.plan.searching.training_columns import (
     run_of,
     tokens_per_step,
 )
-from clusterwright.plan.searching.training_reasons import explain, popular
+from clusterwright.plan.searching.training_reasons import crossing, explain, popular
 
 #: Micro-batches that `why_not` tries where the search may choose.
 _MICRO: Final = 8
@@ -134,8 +134,10 @@ class TrainingSearch:
                 name or str(layout), layout, Reason.NONE, explain(self.question, judged, 0, row, self.best), row
             )
         nearest = int(np.argmax(judged.reason))
-        text = explain(self.question, judged, nearest, None, self.best)
-        return WhyNot(name or str(layout), layout, Reason(int(judged.reason[nearest])), text, None)
+        text, reason = explain(self.question, judged, nearest, None, self.best), Reason(int(judged.reason[nearest]))
+        if reason == Reason.DOMAIN:
+            text += crossing(self.question, self.held.speed, layout, self.best)
+        return WhyNot(name or str(layout), layout, reason, text, None)
 
     def losers(self) -> tuple[WhyNot, ...]:
         """Popular layouts that are not the best, with the reason in numbers."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clusterwright.physics.layouts import Layout
+from clusterwright.physics.training.calibration import SpeedConstants
 from clusterwright.physics.training.recipes import Recipe
+from clusterwright.physics.training.speed import step_time
 from clusterwright.plan.searching.columns import layout_at
-from clusterwright.plan.searching.machines import inner_domain, reported_gib
+from clusterwright.plan.searching.machines import inner_domain, reported_gib, system
 from clusterwright.plan.searching.questions import TrainingQuestion
 from clusterwright.plan.searching.reasons import WORDS, Reason
 from clusterwright.plan.searching.shapes import shape_of
@@ -61,6 +63,15 @@ def explain(
         days = float(np.nanmin(days_of(question, judged.step_s, np.full(len(judged.step_s), layout.gpus))))
         return f"ends after {days:.3g} days, wanted {(question.deadline_s or 0) / 86400:.3g}"
     return _structure(question, layout, micro, reason) or WORDS[reason]
+
+
+def crossing(question: TrainingQuestion, speed: SpeedConstants, layout: Layout, best: TrainingRow | None) -> str:
+    """How long a step would take whose tensor ranks exchange over NICs, "" without a network."""
+    if question.pool.nic_gbytes_s is None:
+        return ""
+    step_s = step_time(question.decoder, layout, question.recipe, system(question.pool), speed).step_s
+    ratio = "" if best is None else f", {step_s / best.step_s:.3g} × that of {best.layout}"
+    return f"; over NICs a step takes {step_s:.3g} s{ratio}"
 
 
 def _structure(question: TrainingQuestion, layout: Layout, micro: int, reason: Reason) -> str | None:

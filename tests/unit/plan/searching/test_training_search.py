@@ -192,3 +192,15 @@ def test_a_front_has_no_row_that_another_beats() -> None:
         }
     with pytest.raises(ValueError, match="no column colour; of step_s"):
         found.pareto("colour", "step_s")
+
+
+def test_tensor_ranks_over_nodes_are_not_tried_but_timed_when_asked_for() -> None:
+    found = search_training(training(decoder(LLAMA), gpus=64))
+    asked, best = found.why_not(Layout(tp=16, dp=4)), found.best
+    assert best is not None
+    assert asked.reason == Reason.DOMAIN
+    seconds = step_time(
+        found.question.decoder, Layout(tp=16, dp=4), found.question.recipe, system(found.question.pool)
+    ).step_s
+    assert f"over NICs a step takes {seconds:.3g} s, {seconds / best.step_s:.3g} × that of {best.layout}" in asked.text
+    assert seconds > 1.5 * best.step_s
