@@ -5,6 +5,7 @@ from __future__ import annotations
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Checkpoint, Target, Train
 from clusterwright.physics.failures import daly_higher_s, daly_s, ettr, ettr_exact, waste, young_s
+from clusterwright.physics.training.shares import trained_parameters
 from clusterwright.physics.training.states import checkpoint_bytes
 from clusterwright.physics.transfers import transfer_s
 from clusterwright.plan.choosing import Kind
@@ -12,6 +13,7 @@ from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.host_paths import gpu_copy_rate, host_links
 from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.payloads import network_to, store_rate
+from clusterwright.plan.recipes import adapter_rank
 from clusterwright.plan.results import LINK_WORDS, CheckpointPlan, Unplanned
 from clusterwright.plan.sites import Site
 
@@ -96,15 +98,18 @@ def _size(
         return sheet.declared(f"{path}.size", checkpoint.size, "GB")
     if isinstance(model, Unplanned):
         return sheet.miss(prefix, f"size of a checkpoint: {model.reason}", f"{path}.size")
-    if train.method != "full":
-        return sheet.miss(prefix, f"size of a {train.method} checkpoint follows from the adapters", f"{path}.size")
-    computed = sheet.derive(
-        f"{prefix}.size",
-        "GB",
-        "14 B/parameter: bf16 weights, fp32 master weights, two moments",
-        lambda p: checkpoint_bytes(p) / 1e9,
-        model.total,
-    )
+    words = "14 B/parameter: bf16 weights, fp32 master weights, two moments"
+    if train.method == "full":
+        computed = sheet.derive(f"{prefix}.size", "GB", words, lambda p: checkpoint_bytes(p) / 1e9, model.total)
+    else:
+        rank = adapter_rank(sheet, path.removesuffix(".checkpoint"), train)
+        computed = sheet.derive(
+            f"{prefix}.size",
+            "GB",
+            f"of the adapters alone, {words}",
+            lambda r, decoder=model.decoder: checkpoint_bytes(trained_parameters(decoder, round(r))) / 1e9,
+            rank,
+        )
     return sheet.picked(Kind.SIZE, f"{prefix}.size", computed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast, get_args
 
+from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Train
 from clusterwright.physics.layouts import Layout as EngineLayout
 from clusterwright.physics.training.recipes import SHARDS_WEIGHTS, Framework, Precision, Recipe, Sharding
@@ -58,6 +59,13 @@ def read_recipe(sheet: Sheet, subject: str, path: str, train: Train) -> Recipe |
         adapter_rank=None if train.method == "full" else train.adapter_rank or ADAPTER_RANK,
         base="nf4" if train.method == "qlora" else "bf16",
     )
+
+
+def adapter_rank(sheet: Sheet, path: str, train: Train) -> Figure:
+    """Rank of adapters, declared or assumed; `path` is that of the `train` section."""
+    if train.adapter_rank is not None:
+        return sheet.declared(f"{path}.adapter_rank", train.adapter_rank, "")
+    return sheet.assumed("training.adapter_rank", ADAPTER_RANK, "", "the file states no adapter_rank")
 
 
 def training_layout(layout: Layout) -> EngineLayout:

@@ -12,7 +12,7 @@ from clusterwright.physics.training.memory import BAND, StageMemory, churned, tr
 from clusterwright.physics.training.recipes import MEMORY, Recipe
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
-from clusterwright.plan.recipes import read_recipe, training_layout, why_not_staged
+from clusterwright.plan.recipes import adapter_rank, read_recipe, training_layout, why_not_staged
 from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
 from clusterwright.plan.sites import Site, reported_memory
 from clusterwright.plan.training_changes import training_changes
@@ -203,10 +203,7 @@ def _rank(sheet: Sheet, path: str, train: Train, recipe: Recipe) -> str:
     """The rank of adapters in words, kept as a figure."""
     if recipe.adapter_rank is None:
         return ""
-    if train.adapter_rank is not None:
-        sheet.declared(f"{path}.adapter_rank", train.adapter_rank, "")
-    else:
-        sheet.assumed("training.adapter_rank", recipe.adapter_rank, "", "the file states no adapter_rank")
+    adapter_rank(sheet, path, train)
     return f", adapters of rank {recipe.adapter_rank} on linear layers, base in {recipe.base}"
 
 
