@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, Strict, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, Strict, model_validator
 
 from clusterwright.model.section import Section
 from clusterwright.model.units import (
@@ -114,6 +114,25 @@ class RequestLengths(Section):
     )
 
 
+class WorkerGroup(Section):
+    """The workers of one half of disaggregated serving."""
+
+    parallel: Parallel | None = Field(default=None, description="layout of one worker; searched if absent")
+    workers: Count | None = Field(default=None, description="how many; as the load needs if absent")
+
+
+class Disaggregated(Section):
+    """Prefill and decode on workers of their own; `true` searches both halves."""
+
+    prefill: WorkerGroup | None = Field(default=None, description="workers that read prompts; searched if absent")
+    decode: WorkerGroup | None = Field(default=None, description="workers that write answers; searched if absent")
+
+
+def _halves(value: object) -> object:
+    """`true` is both halves searched, `false` none."""
+    return ({} if value else None) if isinstance(value, bool) else value
+
+
 class Serve(Section):
     """Online inference: engine, lengths, load and layout."""
 
@@ -130,6 +149,9 @@ class Serve(Section):
     prefix_reuse: Share | None = Field(
         default=None, description="share of prompt tokens whose cache is found again and needs no prefill"
     )
+    disaggregated: Annotated[
+        Disaggregated | None, BeforeValidator(_halves, json_schema_input_type=Disaggregated | bool | None)
+    ] = Field(default=None, description="prefill and decode on workers of their own: `true`, or what each half is")
     speculation: Speculation | None = Field(default=None, description="speculative decoding; none if absent")
     rate: RequestRate = Field(description="requests per second of the whole service")
     concurrency: Count | None = Field(default=None, description="requests in flight over all replicas")

@@ -30,11 +30,12 @@ def serving_capacity(
         service.rate,
         *lengths,
     )
+    gpus = service.rate_gpus or layout.gpus
     useful = sheet.derive(
         f"{prefix}.useful_per_gpu_month",
         "Mtok/GPU-month",
         "rate of a replica × tokens ÷ its GPUs × 730 h × useful share of paid time",
-        lambda r, i, o, u: r * (i + o) / layout.gpus * _MONTH_S / 1e6 * u,
+        lambda r, i, o, u: r * (i + o) / gpus * _MONTH_S / 1e6 * u,
         service.replica_rate,
         *lengths,
         use.useful,

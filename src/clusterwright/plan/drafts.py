@@ -27,6 +27,7 @@ class Draft:
         request: what it asks of the pool; None when it cannot run there.
         wanted: replicas it should have, 0 where nobody knows.
         front: of all its layouts, None where none could be searched.
+        first: its prefill workers where it is disaggregated; it is then the decode workers. handover: s between both.
     """
 
     name: str
@@ -45,6 +46,8 @@ class Draft:
     lengths: tuple[Figure, Figure] | None = None
     wanted: int = 0
     front: Front | TrainingFront | None = None
+    first: Draft | None = None
+    handover: Figure | None = None
 
     @property
     def serve(self) -> Serve | None:

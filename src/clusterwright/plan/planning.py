@@ -28,6 +28,7 @@ from clusterwright.plan.results import (
 from clusterwright.plan.service_drafts import draft_service
 from clusterwright.plan.sites import Site, find_sites
 from clusterwright.plan.spares import plan_spares
+from clusterwright.plan.splits import draft_split
 from clusterwright.plan.training_drafts import draft_training
 from clusterwright.plan.unit_costs import plan_economics
 from clusterwright.plan.workloads import finish_workload
@@ -53,12 +54,13 @@ def plan_architecture(
     drafts = [
         _draft(sheet, name, w, sites, goal or w.goal or "cost") for name, w in sheet.architecture.workloads.items()
     ]
-    requests = [d.request for d in drafts if d.request is not None]
+    groups = [group for draft in drafts for group in (draft.first, draft) if group is not None]
+    requests = [d.request for d in groups if d.request is not None]
     pools = [Nodes(s.name, s.working, s.gpus_per_node) for s in sites]
     placement = place(requests, pools)
-    _check_placement(sheet, drafts, placement, sites)
+    _check_placement(sheet, groups, placement, sites)
     use = read_use(sheet)
-    workloads = tuple(finish_workload(sheet, d, drafts, placement, pools, use) for d in drafts)
+    workloads = tuple(finish_workload(sheet, d, groups, placement, pools, use) for d in drafts)
     _check_capacity(sheet, workloads, sites)
     payload_rate = _payload_rate(sheet, workloads)
     network = plan_network(sheet, sites)
@@ -81,12 +83,15 @@ def plan_architecture(
 
 def _draft(sheet: Sheet, name: str, workload: Workload, sites: tuple[Site, ...], goal: Goal) -> Draft:
     """Model, pool, layout, memory, replicas of one workload."""
+    serve = workload.serve
+    if serve is not None and serve.disaggregated is not None:
+        return draft_split(sheet, name, workload, serve, sites)
     model = find_model(sheet, name, workload)
     allowed = allowed_sites(sheet, name, workload, sites)
     if isinstance(allowed, Unplanned):
         return Draft(name, workload, None, model, None, allowed)
-    if workload.serve is not None:
-        return draft_service(sheet, name, workload, workload.serve, allowed, model, goal)
+    if serve is not None:
+        return draft_service(sheet, name, workload, serve, allowed, model, goal)
     if workload.train is not None:
         return draft_training(sheet, name, workload, workload.train, allowed, model, goal)
     reason = sheet.miss(
@@ -109,10 +114,20 @@ def _check_placement(sheet: Sheet, drafts: list[Draft], placement: Placement, si
         what = f"{request.replicas - placed} of {request.replicas} replicas" if draft.serve else "the job"
         sheet.misfit(
             f"workloads.{draft.name}.placement",
-            f"workloads.{draft.name}.{'serve.replicas' if draft.serve else 'train.gpus'}",
+            _count_path(draft),
             f"{what} of {_count(request.gpus, 'GPU')} find no place: pool {site.name} has {_working(site)} of "
             f"{_count(site.gpus_per_node, 'GPU')}" + (f", other workloads take {others} of them" if others else ""),
         )
+
+
+def _count_path(draft: Draft) -> str:
+    """Field of the file that says how many there are."""
+    if draft.serve is None:
+        return f"workloads.{draft.name}.train.gpus"
+    if draft.serve.disaggregated is None:
+        return f"workloads.{draft.name}.serve.replicas"
+    name, half = (draft.name, "decode") if draft.first else (draft.name.removesuffix(".prefill"), "prefill")
+    return f"workloads.{name}.serve.disaggregated.{half}"
 
 
 def _count(number: int, what: str) -> str:

@@ -202,6 +202,41 @@ class LoadCurve:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkersPlan:
+    """One half of a disaggregated service.
+
+    Args:
+        rate: req/s that one worker carries within the target of its half.
+        needed: workers for the load; wanted: as declared, or with the declared losses; placed.
+    """
+
+    layout: Layout
+    memory: MemoryPlan | Unplanned
+    rate: Figure
+    needed: int
+    wanted: int
+    placed: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """Prefill and decode on workers of their own.
+
+    Args:
+        handover: s until the cache of a prompt of mean length is with its decode worker, over the NICs.
+        gpus: of all wanted workers. per_h: money of these GPUs an hour; per_mtok: per million output tokens at the
+            declared rate; None without a price per GPU-hour.
+    """
+
+    prefill: WorkersPlan
+    decode: WorkersPlan
+    handover: Figure
+    gpus: int
+    per_h: Figure | None = None
+    per_mtok: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ServicePlan:
     """Load and latency of an inference workload.
 
@@ -221,6 +256,10 @@ class ServicePlan:
         prefix_reuse: share of prompt tokens that need no prefill; None where nothing is said of it.
         kept_tokens: that a step of one sequence keeps with speculation; None without.
         curve: TTFT and TPOT of a replica against concurrency; None where its speed is not estimated.
+        split: prefill and decode workers where they are apart; `replica_rate` is then of a decode worker, and `curve`
+            of all workers.
+        rate_gpus: GPUs that `replica_rate` takes where that is not one replica: a decode worker and its share of
+            prefill workers.
         costs: of the placed replicas, money per hour and per million output tokens at the declared rate; None without
             a price.
     """
@@ -240,6 +279,8 @@ class ServicePlan:
     prefix_reuse: Figure | None = None
     kept_tokens: Figure | None = None
     curve: LoadCurve | None = None
+    split: SplitPlan | None = None
+    rate_gpus: float | None = None
     costs: tuple[Figure, Figure] | None = None
 
     @property

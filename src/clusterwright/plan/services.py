@@ -63,6 +63,7 @@ class Load:
         first, step: (label, target in s) or None.
         band: factors on times that the calibration was off on rows held out, by `ttft` and `tpot`; absent: unknown.
         said: what the constants were validated on, in words.
+        handover: ms that handing a cache over takes beside its bytes; of workers that only decode.
     """
 
     build: Callable[..., Loop]
@@ -74,6 +75,7 @@ class Load:
     step: tuple[str, Figure] | None
     bands: dict[str, tuple[float, float]]
     said: str
+    handover: Figure | None = None
 
     @property
     def replica(self) -> Loop:
@@ -129,8 +131,14 @@ def read_load(
     layout: Layout,
     memory: MemoryPlan,
     prefix: str,
+    *,
+    decodes: bool = False,
 ) -> Load | Unplanned:
-    """Everything that a replica's speed follows from, or why it cannot be estimated."""
+    """Everything that a replica's speed follows from, or why it cannot be estimated.
+
+    Args:
+        decodes: it only decodes what others prefilled.
+    """
     subject, gpu = f"{prefix}.replica_rate", site.gpu
     if gpu is None:
         return Unplanned(subject, "the GPU is unknown")
@@ -167,7 +175,7 @@ def read_load(
         return Unplanned(subject, drafting)
     drafter = traffic(drafting.drafter, cache=cache if cache in BYTES else "bf16") if drafting else None
     drafted = drafting.tokens if drafting else 0
-    case = Case(served.decoder, moved, inner, pool, machine, targets, groups, points, chunk, drafter, drafted)
+    case = Case(served.decoder, moved, inner, pool, machine, targets, groups, points, chunk, drafter, drafted, decodes)
     known = _calibration(sheet, engine, gpu)
     constants = bounded(Constants(**known.constants)) if known else Constants()
     used = _used(model, inner.gpus)
@@ -226,7 +234,8 @@ def read_load(
     rate = sheet.declared(f"{path}.rate", serve.rate, "req/s")
     bands, said = _error(known)
     _extrapolates(sheet, name, known, serve, inner.gpus)
-    return Load(build, inputs, rate, mean_in, mean_out, first, step, {} if drafting else bands, said)
+    handover = _constant(sheet, engine, gpu, known, "handover_ms", constants.handover_ms) if decodes else None
+    return Load(build, inputs, rate, mean_in, mean_out, first, step, {} if drafting else bands, said, handover)
 
 
 def _places(

@@ -120,10 +120,36 @@ class Loop(OpenLoop):
             self._decoding[rate] = _last(lambda n: np.asarray(self.at(n).rate <= rate), self.room)
         return self._decoding[rate]
 
-    @_quiet
     def first_s(self, running: float) -> float:
         """Seconds until the first token at its share of requests, with so many sequences that decode."""
-        met, level = self.met(running), self._question.quantile
+        return self._first(self.met(running))
+
+    @_quiet
+    def first_handed(self, rate: float, step_s: float, handover_s: float) -> float:
+        """The same of a worker that only prefills at a rate, with decode steps of `step_s` elsewhere."""
+        return self._first(self.arriving(rate * self._ones, step_s * self._ones, step_s * self._ones, handover_s))
+
+    @cached_property
+    def _handed(self) -> dict[tuple[float, float], float]:
+        return {}
+
+    @_quiet
+    def prefilled(self, step_s: float, handover_s: float) -> float:
+        """Most requests per second of a worker that only prefills within the target of the first token; 0: none."""
+        key = (step_s, handover_s)
+        if key not in self._handed:
+            step = step_s * self._ones
+
+            def good(rate: Floats) -> Bools:
+                return self.first_in_time(self.arriving(rate, step, step, handover_s))
+
+            able = bool(good(self._ones * IDLE)[0])
+            self._handed[key] = _last(good, float(1 / self._service[0])) if able else 0.0
+        return self._handed[key]
+
+    @_quiet
+    def _first(self, met: Met) -> float:
+        level = self._question.quantile
         if level is None:
             return float(met.ttft_mean_s[0])
         if met.busy[0] >= 1:
@@ -153,6 +179,18 @@ class Loop(OpenLoop):
         return {name: float(np.broadcast_to(value, ones.shape)[0]) for name, value in found.items()}
 
 
+class DecodingLoop(Loop):
+    """A worker that only decodes: no prompt holds a step up, and no first token is its own."""
+
+    def __init__(self, held: Workers, worker: Side) -> None:
+        super().__init__(held, worker)
+        self._felt = np.zeros_like(self._ones)
+
+    def first_in_time(self, met: Met) -> Bools:
+        """Nothing of it is theirs."""
+        return np.ones(len(met.rate), dtype=np.bool_)
+
+
 def _last(good: Callable[[Floats], Bools], most: float) -> float:
     """Largest value up to `most` that is good, where every smaller one is."""
     low, high = 0.0, most
@@ -175,6 +213,7 @@ class Case:
         prompts: tokens that stand for equal shares of the requests; empty where mean and percentile are all that is
             known.
         chunk: most prompt tokens of one pass, None: the engine's.
+        decodes: the replica only decodes what others prefilled.
         drafter: one pass of what drafts, `drafted` tokens a step; None without speculation.
     """
 
@@ -189,6 +228,7 @@ class Case:
     chunk: int | None = None
     drafter: Traffic | None = None
     drafted: int = 0
+    decodes: bool = False
 
 
 @dataclass(frozen=True)
@@ -260,7 +300,7 @@ def loop_of(case: Case, numbers: Numbers) -> Loop:
         width=case.drafted + 1.0,
         kept=numbers.kept,
     )
-    return Loop(held, worker)
+    return DecodingLoop(held, worker) if case.decodes else Loop(held, worker)
 
 
 def _scaled_to(points: tuple[float, ...], mean: float) -> tuple[float, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clusterwright.lib.figures import Figure
 from clusterwright.plan.capacities import serving_capacity, training_capacity
 from clusterwright.plan.checkpoints import plan_checkpoint
@@ -28,6 +30,7 @@ from clusterwright.plan.service_costs import service_costs
 from clusterwright.plan.services import Load, at_load, binding, read_targets
 from clusterwright.plan.serving_curves import replica_curve
 from clusterwright.plan.speculation import plan_kept
+from clusterwright.plan.split_services import split_at_load
 from clusterwright.plan.trainings import failure_rate, plan_mttf, plan_restart, plan_training
 
 
@@ -40,8 +43,7 @@ def finish_workload(
     use: Use | Unplanned,
 ) -> WorkloadPlan:
     """Everything that follows from where the workloads sit."""
-    mine = tuple(a for a in placement.assignments if a.workload == draft.name)
-    placed = placement.placed.get(draft.name, 0)
+    mine, placed = _placed(draft, placement)
     nodes = sheet.planned(
         f"workloads.{draft.name}.nodes",
         max(1, len({a.node for a in mine})),
@@ -49,12 +51,13 @@ def finish_workload(
         "nodes that this plan places it on",
     )
     wanted = draft.wanted or (draft.serve.replicas or 1 if draft.serve else 1)
+    wanted += draft.first.wanted if draft.first else 0
     service: ServicePlan | Unplanned | None = None
     training: TrainingPlan | None = None
     checkpoint: CheckpointPlan | Unplanned | None = None
     capacity: CapacityPlan | Unplanned | None = None
     if draft.serve is not None:
-        service = _service(sheet, draft, drafts, placement, pools, placed)
+        service = _service(sheet, draft, drafts, placement, pools, placement.placed.get(draft.name, 0))
         if isinstance(service, ServicePlan) and draft.layout and draft.lengths:
             capacity = serving_capacity(sheet, draft.name, service, draft.layout, draft.lengths, use)
     elif draft.train is not None and draft.site is not None:
@@ -80,10 +83,55 @@ def finish_workload(
     )
 
 
+def _placed(draft: Draft, placement: Placement) -> tuple[tuple[Assignment, ...], int]:
+    """Where its replicas are, decode workers before prefill workers, and how many have a place."""
+    mine = tuple(a for a in placement.assignments if a.workload == draft.name)
+    placed = placement.placed.get(draft.name, 0)
+    if draft.first is None:
+        return mine, placed
+    others = tuple(
+        replace(a, workload=draft.name, replica=a.replica + placed)
+        for a in placement.assignments
+        if a.workload == draft.first.name
+    )
+    return mine + others, placed + placement.placed.get(draft.first.name, 0)
+
+
+def _split(
+    sheet: Sheet, draft: Draft, drafts: list[Draft], placement: Placement, pools: list[Nodes]
+) -> ServicePlan | Unplanned:
+    """A service whose prefill and decode workers are apart."""
+    name, first, serve = draft.name, draft.first, draft.serve
+    if first is None or serve is None or not isinstance(draft.rate, Figure):
+        return Unplanned(f"workloads.{name}.service", "prefill and decode workers cannot be planned")
+    found = split_at_load(sheet, draft, (placement.placed.get(first.name, 0), placement.placed.get(name, 0)))
+    if isinstance(found, Unplanned):
+        return found
+    every = [d for d in drafts if d.request]
+    losses = [
+        replace(loss, reason=f"{what} workers {loss.reason}")
+        for what, group in (("prefill", first), ("decode", draft))
+        for loss in plan_losses(sheet, group, every, placement, pools, group.rate)
+    ]
+    targets = read_targets(sheet, name, draft.workload.target)
+    prefix = f"workloads.{name}.service"
+    memory = None if isinstance(first.memory, Unplanned) else first.memory.kv_tokens
+    plan = ServicePlan(
+        sheet.declared(f"workloads.{name}.serve.rate", serve.rate, "req/s"),
+        draft.rate, draft.for_load, draft.for_failures, found.capacity, found.ttft, found.tpot, found.in_flight,
+        *targets, tuple(losses), "", plan_reuse(sheet, first.name, prefix, serve, memory),
+        plan_kept(sheet, name, prefix, serve), found.curve, found.split, found.rate_gpus,
+    )  # fmt: skip
+    _check_service(sheet, draft, plan, placement.placed.get(name, 0))
+    return plan
+
+
 def _service(
     sheet: Sheet, draft: Draft, drafts: list[Draft], placement: Placement, pools: list[Nodes], placed: int
 ) -> ServicePlan | Unplanned:
     name, serve, rate = draft.name, draft.serve, draft.rate
+    if draft.first is not None:
+        return _split(sheet, draft, drafts, placement, pools)
     if serve is None or draft.site is None or rate is None:
         reason = draft.memory.reason if isinstance(draft.memory, Unplanned) else "the model cannot be planned"
         return Unplanned(f"workloads.{name}.service", reason)
@@ -122,8 +170,8 @@ def _check_service(sheet: Sheet, draft: Draft, plan: ServicePlan, placed: int) -
     if plan.capacity is not None and plan.capacity.value < plan.rate.value:
         sheet.misfit(
             f"{prefix}.capacity",
-            f"{path}.serve.replicas",
-            f"the placed replicas carry {plan.capacity}, the load is {plan.rate}",
+            f"{path}.serve.{'disaggregated' if plan.split else 'replicas'}",
+            f"the placed {'workers' if plan.split else 'replicas'} carry {plan.capacity}, the load is {plan.rate}",
         )
     elif plan.capacity is not None and False in (plan.ttft_met, plan.tpot_met):
         sheet.misfit(f"{prefix}.latency", f"{path}.target", _missed(plan))

@@ -65,7 +65,7 @@ def _served(
 ) -> Yield | Unplanned:
     if isinstance(service.replica_rate, Unplanned) or plan.layout is None or draft.lengths is None:
         return Unplanned(f"workloads.{plan.name}.unit_cost", "the rate of a replica is unknown")
-    gpus = plan.layout.gpus
+    gpus = service.rate_gpus or plan.layout.gpus
     tokens = draft.lengths
     name = f"workloads.{plan.name}.per_useful_gpu_hour"
     if unit == "request":
@@ -132,7 +132,7 @@ def implied_utilisation(sheet: Sheet, workloads: tuple[WorkloadPlan, ...], costs
             return None
         if not service.replica_rate.value:
             return None
-        gpus = plan.layout.gpus
+        gpus = service.rate_gpus or plan.layout.gpus
         parts.append(
             sheet.derive(
                 f"workloads.{plan.name}.busy_gpus",

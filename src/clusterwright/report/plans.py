@@ -27,9 +27,11 @@ from clusterwright.plan.results import (
     Plan,
     ServicePlan,
     SparesPlan,
+    SplitPlan,
     TrainingPlan,
     UnitCost,
     Unplanned,
+    WorkersPlan,
     WorkloadPlan,
 )
 from clusterwright.report.plan_layouts import layout_lines
@@ -324,6 +326,22 @@ def _band(figure: Figure) -> str:
     return f" ({format_band(figure.band)})" if figure.band else ""
 
 
+def _split(split: SplitPlan) -> list[str]:
+    """Prefill and decode workers, what hands over, what all cost."""
+    said = [_half("prefill", split.prefill), _half("decode", split.decode)]
+    if not isinstance(split.prefill.memory, Unplanned) and split.prefill.memory.flags:
+        said.insert(1, _line("", f"run as {shlex.join(split.prefill.memory.flags)}"))
+    money = "" if split.per_h is None else f"; {show(split.per_h)}"
+    money += "" if split.per_mtok is None else f", {show(split.per_mtok)} of output at this load"
+    return [*said, _line("handover", f"{show(split.handover)} of a mean prompt's cache; {split.gpus} GPUs{money}")]
+
+
+def _half(name: str, half: WorkersPlan) -> str:
+    count = f"{half.wanted} worker{'s' * (half.wanted != 1)} of {half.layout}"
+    carried = f"each carries {show(half.rate)}{_band(half.rate)}"
+    return _line(name, f"{count}, {carried}; {half.needed} for the load, {half.placed} placed")
+
+
 def _service(service: ServicePlan) -> list[str]:
     if isinstance(service.replica_rate, Unplanned):
         lines = [_line("load", f"{show(service.rate)}; rate of a replica not planned: {service.replica_rate.reason}")]
@@ -338,6 +356,8 @@ def _service(service: ServicePlan) -> list[str]:
             need += f", {more} with the declared losses"
         binds = f", {service.binds} binds" if service.binds else ""
         lines = [_line("load", f"{show(service.rate)}; one replica carries {show(rate)}{_band(rate)}{binds}{need}")]
+    if service.split is not None:
+        lines = [_line("load", show(service.rate)), *_split(service.split)] if not service.unreachable else lines
     if service.kept_tokens is not None:
         lines.append(_line("", f"speculation: a step of one sequence keeps {show(service.kept_tokens)}"))
     if service.prefix_reuse is not None:

@@ -57,7 +57,8 @@ def _curve(workload: WorkloadPlan) -> Html:
     service = workload.service
     if not isinstance(service, ServicePlan) or service.curve is None:
         return Html("")
-    return render_curve(service.curve, "Latency against requests in flight, one replica", f"curve-{workload.name}")
+    what = "all prefill and decode workers" if service.split is not None else "one replica"
+    return render_curve(service.curve, f"Latency against requests in flight, {what}", f"curve-{workload.name}")
 
 
 def _speed(workload: WorkloadPlan, derivations: Derivations) -> Html:
@@ -86,6 +87,18 @@ def _service(service: ServicePlan) -> list[Row]:
         (_beside(f"time to first token, {service.ttft_is}", service.ttft_target, service.ttft_met), service.ttft),
         (_beside(f"time per output token, {service.tpot_is}", service.tpot_target, service.tpot_met), service.tpot),
     ]
+    if service.split is not None:
+        split = service.split
+        rows += [
+            (
+                f"what one of {split.prefill.wanted} prefill workers carries ({split.prefill.layout})",
+                split.prefill.rate,
+            ),
+            (f"what one of {split.decode.wanted} decode workers carries ({split.decode.layout})", split.decode.rate),
+            ("handover of a mean prompt's cache", split.handover),
+            (f"{split.gpus} GPUs of all workers, per hour", split.per_h),
+            ("per million output tokens at the declared load", split.per_mtok),
+        ]
     return rows
 
 
