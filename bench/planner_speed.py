@@ -3,41 +3,53 @@
     python bench/planner_speed.py              a minute
     python bench/planner_speed.py --repeat 5   searches: the best of five
 
-Times are CPU seconds. `cw fit` is a fresh process each, user + system, median of seven after one warm-up, which leaves
-its bytecode behind as an installation does; exits 1 when an answer takes over 0.5 s. The searches are those of
-`search.py`: at most 2 s each, a million evaluations a second.
+Times are CPU seconds, user + system. `cw` is a fresh process each time, after one warm-up that leaves its bytecode
+behind as an installation does. The best of ten counts, since another load on the machine only ever adds; the median
+stands beside it. Exits 1 when a command takes longer than its floor. The searches are those of `search.py`: at most
+2 s each, a million evaluations a second.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import sys
 from pathlib import Path
 from typing import Final
 
 from search import arrays, searches
-from startup import measure
+from startup import cpu_seconds
 
 CW: Final = str(Path(sys.executable).parent / "cw")
 FIT_S: Final = 0.5
-#: Questions that people ask: a small model, a large one on several GPUs, and one with a price and a node to lose.
-QUESTIONS: Final = (
-    ("meta-llama/Llama-3.1-8B-Instruct", "h100"),
-    ("deepseek-ai/DeepSeek-V3", "8xh200,8xb200", "--rate", "20", "--in", "2000", "--out", "300", "--tpot", "50ms"),
-    ("meta-llama/Llama-3.3-70B-Instruct", "h100,h200", "--rate", "10", "--survive", "1", "--price", "$2.40"),
+HELP_S: Final = 0.15
+RUNS: Final = 10
+#: Questions that people ask: a small model as it comes; a large one with targets and a node to lose, on two kinds of
+#: GPU; a very large one with a load, on one kind of GPU and on two; a price of one's own. Then help, which imports no
+#: command.
+COMMANDS: Final = (
+    ("fit llama-3.1-8b h100", FIT_S),
+    ("fit meta-llama/Llama-3.3-70B-Instruct h100,h200 --rate 50 --ttft 1s --tpot 50ms --survive 1", FIT_S),
+    ("fit deepseek-v3 h200 --rate 20", FIT_S),
+    ("fit deepseek-v3 8xh200,8xb200 --rate 20 --in 2000 --out 300 --tpot 50ms", FIT_S),
+    ("fit meta-llama/Llama-3.3-70B-Instruct h100,h200 --rate 10 --survive 1 --price $2.40", FIT_S),
+    ("--help", HELP_S),
 )
 
 
-def fits() -> bool:
-    """One line per question; whether all are answered in time."""
+def commands() -> bool:
+    """One line per command; whether all are answered in time."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    print(f"{'cw fit':72} {'CPU s':>6}  at most {FIT_S} s")
+    print(f"{'cw':92} {'best':>5} {'median':>6}  CPU s, at most")
     kept = True
-    for question in QUESTIONS:
-        seconds = measure([CW, "fit", *question], allowed=(0, 1))
-        kept &= seconds <= FIT_S
-        print(f"{' '.join(question):72} {seconds:6.2f}  {'holds' if seconds <= FIT_S else 'MISSED'}", flush=True)
+    for words, most in COMMANDS:
+        argv = [CW, *words.split()]
+        cpu_seconds(argv, (0, 1))
+        times = [cpu_seconds(argv, (0, 1)) for _ in range(RUNS)]
+        kept &= min(times) <= most
+        said = "holds" if min(times) <= most else "MISSED"
+        print(f"{words:92} {min(times):5.2f} {statistics.median(times):6.2f}  {most} {said}", flush=True)
     return kept
 
 
@@ -46,7 +58,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3, help="searches of which the fastest counts")
     repeat = parser.parse_args().repeat
-    kept = fits()
+    kept = commands()
     print()
     searches(repeat)
     print()
