@@ -10,6 +10,7 @@ from clusterwright.plan.collectives import fabric_rate, nic_rate
 from clusterwright.plan.drafts import Draft
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.results import LoadCurve, SplitPlan, Unplanned, WorkersPlan
+from clusterwright.plan.service_costs import gpu_hour
 from clusterwright.plan.services import Load
 from clusterwright.plan.serving_curves import load_curve
 
@@ -129,7 +130,7 @@ def _ttft(
 def _money(sheet: Sheet, draft: Draft, prefill: WorkersPlan, decode: WorkersPlan, handover: Figure) -> SplitPlan:
     gpus = sum(half.wanted * half.layout.gpus for half in (prefill, decode))
     plan = SplitPlan(prefill, decode, handover, gpus)
-    price = _price(sheet, draft)
+    price = gpu_hour(sheet, draft.site) if draft.site else None
     if price is None or not isinstance(draft.load, Load):
         return plan
     money = price.unit.removesuffix("/GPU-h")
@@ -144,16 +145,6 @@ def _money(sheet: Sheet, draft: Draft, prefill: WorkersPlan, decode: WorkersPlan
         per_h, draft.load.rate, draft.load.output,
     )  # fmt: skip
     return replace(plan, per_h=per_h, per_mtok=per_mtok)
-
-
-def _price(sheet: Sheet, draft: Draft) -> Figure | None:
-    """Money per GPU-hour of the pool, None where that is not how it is paid."""
-    pool = sheet.architecture.pools.get(draft.site.name) if draft.site else None
-    if draft.site is None or pool is None or pool.price is None:
-        return None
-    if "GPU" not in {symbol for symbol, _ in pool.price.powers}:
-        return None
-    return sheet.declared(f"{draft.site.path}.price", pool.price, "money/GPU-h")
 
 
 def _curve(sheet: Sheet, draft: Draft, prefill: Load, decode: Load, halves: tuple[WorkersPlan, ...]) -> LoadCurve:

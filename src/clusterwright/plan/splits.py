@@ -60,12 +60,11 @@ def _halves(
     unknown = engine_unknown(sheet, f"{prefix}.memory", path, serve)
     if unknown is not None:
         return unknown
-    nic = nic_rate(sheet, site)
-    if isinstance(nic, Unplanned):
+    if isinstance(nic_rate(sheet, site), Unplanned):
         return sheet.miss(
             f"{prefix}.memory", "no network hands caches from prefill to decode workers", "fabric.networks"
         )
-    layouts = _layouts(sheet, name, workload, serve, site, model, nic)
+    layouts = _layouts(sheet, name, workload, serve, site, model)
     if isinstance(layouts, Unplanned):
         return layouts
     halves = []
@@ -78,13 +77,13 @@ def _halves(
 
 
 def _layouts(
-    sheet: Sheet, name: str, workload: Workload, serve: Serve, site: Site, model: PlannedModel, nic: Figure
+    sheet: Sheet, name: str, workload: Workload, serve: Serve, site: Site, model: PlannedModel
 ) -> tuple[Layout, Layout] | Unplanned:
     groups = [_group(serve, half) for half in ("prefill", "decode")]
     stated = [declared_layout(group.parallel) if group.parallel else None for group in groups]
     if stated[0] is not None and stated[1] is not None:
         return stated[0], stated[1]
-    found = searched_halves(sheet, name, workload, serve, site, model, nic)
+    found = searched_halves(sheet, name, workload, serve, site, model)
     if isinstance(found, Unplanned):
         return found
     return stated[0] or found[0], stated[1] or found[1]
