@@ -83,9 +83,7 @@ def _recipe(case: Mapping[str, Any], framework: str, layout: Layout) -> dict[str
         "logits": _logits(said, framework),
         "in_place": "liger" in said,
         "expandable": "expandable" in said or "ms-swift" in said,
-        "offload": "optimizer"
-        if re.search(r"cpu|offload", _text(case, "optimizer") + str(case["parallel"]))
-        else "none",
+        "offload": _offload(case),
     }
     if framework == "megatron-deepspeed":
         found |= {"sequence_parallel": False, "flash": False, "dropout": True}
@@ -102,6 +100,13 @@ def _said(case: Mapping[str, Any]) -> str:
 
 def _text(case: Mapping[str, Any], key: str) -> str:
     return str(case.get(key) or "").lower()
+
+
+def _offload(case: Mapping[str, Any]) -> str:
+    moved = str(case["parallel"].get("offload") or "").lower()
+    if "param" in moved:
+        return "parameters"
+    return "optimizer" if moved or re.search(r"cpu|offload", _text(case, "optimizer")) else "none"
 
 
 def _sharding(case: Mapping[str, Any], framework: str, layout: Layout) -> str:
@@ -129,11 +134,14 @@ def _logits(said: str, framework: str) -> str:
 def _optimizer(case: Mapping[str, Any], said: str, fp8: bool) -> dict[str, float]:
     """B of master weights and of one moment, where they are not fp32.
 
+    Paged states are managed memory, which PyTorch does not count; an optimizer in the backward pass keeps no gradients.
     Scripts of ms-swift under `fp8/` set Megatron's precision-aware optimizer with 16-bit moments, which keeps what
     master weights have beyond 16-bit ones; torchtune trains in the format of its weights.
     """
     named = _text(case, "optimizer")
-    eight = {"moment_bytes": 1.0} if re.search(r"8.?bit", named) else {}
+    eight = {"moment_bytes": 0.0} if "paged" in named else {"moment_bytes": 1.0} if re.search(r"8.?bit", named) else {}
+    if re.search(r"in.(the.)?(backward|bwd)", said):
+        eight["gradient_accumulation_bytes"] = 0.0
     if "torchtune" in said and "bf16" in _text(case, "param_dtype"):
         return {"master_bytes": 0.0, "moment_bytes": 2.0} | eight
     if "precision-aware" in named or "/fp8/" in str(case.get("source")):

@@ -34,7 +34,15 @@ def row(**said: Any) -> dict[str, Any]:
             {"framework": "torchtitan", "sharding": "fsdp", "master_bytes": 0, "moment_bytes": 2, "logits": "unfused"},
         ),
         ({"parallel": {}, "num_gpus": 1}, {"sharding": "ddp", "recompute": "full"}),
-        ({"optimizer": "PagedAdamW8bit"}, {"moment_bytes": 1}),
+        ({"optimizer": "AdamW 8-bit"}, {"moment_bytes": 1}),
+        (
+            {"optimizer": "PagedAdamW8bit", "techniques": "optimizer in backward"},
+            {"moment_bytes": 0, "gradient_accumulation_bytes": 0, "offload": "none"},
+        ),
+        (
+            {"engine": "deepspeed", "parallel": {"zero": 3, "offload": "optimizer and parameters"}},
+            {"offload": "parameters"},
+        ),
         ({"engine": "torchtitan", "param_dtype": "fp32"}, {"master_bytes": 4, "moment_bytes": 4}),
         ({"activation_ckpt": "per-op SAC"}, {"recompute": "selective"}),
         ({"activation_ckpt": None}, {"recompute": "none"}),

@@ -207,9 +207,14 @@ def _inner(width: int, matrices: int, read: float) -> float:
 
 
 def _wide(feed: Mlp | Experts, recipe: Recipe) -> float:
-    """Gradients of what a feed-forward block holds inside while it runs backward."""
-    width = feed.width if isinstance(feed, Mlp) else feed.active * feed.width + feed.shared_width
-    return ELEMENT * (1 if recipe.in_place else feed.matrices) * width
+    """Gradients of what a feed-forward block holds inside while it runs backward: of experts, those that the first
+    products give with those that they get, or tokens on both sides of their way back.
+    """
+    inner = 1 if recipe.in_place else feed.matrices
+    if isinstance(feed, Mlp):
+        return ELEMENT * inner * feed.width
+    routed = max((feed.matrices - 1) * feed.width + feed.hidden, inner * feed.width, 2 * feed.hidden)
+    return ELEMENT * (feed.active * routed + inner * feed.shared_width)
 
 
 def _every_other(layer: Layer, hidden: int, recipe: Recipe) -> Kept:
