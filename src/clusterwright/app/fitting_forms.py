@@ -19,6 +19,7 @@ from clusterwright.report.tables_out import Cell, as_csv, serving_rows, table_of
 if TYPE_CHECKING:
     from clusterwright.app.fitting import Answer
     from clusterwright.plan.fitting.alternatives import Alternative
+    from clusterwright.plan.fitting.apart import Apart
     from clusterwright.plan.materials import Materials
 
 
@@ -30,12 +31,14 @@ class More:
         machine: that it is about, the best one.
         bill: whether the bill of materials is wanted, `materials` where it could be counted.
         elsewhere: the same work at published prices, None where nobody asked or a customer reads.
+        apart: prefill and decode on workers of their own, of every machine; None where nobody asked.
     """
 
     machine: str = ""
     bill: bool = False
     materials: Materials | None = None
     elsewhere: tuple[Alternative, ...] | None = None
+    apart: tuple[Apart, ...] | None = None
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -45,16 +48,28 @@ class More:
             found += bill_blocks(self.materials, self.machine)
         if self.elsewhere is not None:
             found += alternative_blocks(self.elsewhere, self.machine)
+        if self.apart is not None:
+            from clusterwright.report.fits_apart import apart_blocks
+
+            found += apart_blocks(self.apart)
         return tuple(found)
 
 
 NOTHING_MORE: Final = More()
 
 
-def more_of(answer: Answer, request: FitRequest, *, bill: bool, elsewhere: bool) -> More:
-    """The bill and the alternatives of the best machine, as far as they are wanted and this audience may see them."""
-    # Few ask for either; both bring much that no other answer needs.
-    found, materials = None, None
+def more_of(answer: Answer, request: FitRequest, *, bill: bool, elsewhere: bool, apart: bool = False) -> More:
+    """What is asked for beside the answer, as far as this audience may see it.
+
+    Args:
+        bill, elsewhere: of the best machine. apart: prefill and decode on workers of their own, of every machine.
+    """
+    # Few ask for any of it; each brings much that no other answer needs.
+    found, materials, split = None, None, None
+    if apart and isinstance(answer, ServingAnswer):
+        from clusterwright.plan.fitting.apart import apart_of
+
+        split = tuple(apart_of(fit) for fit in answer.fits)
     if elsewhere and request.audience == "internal":
         from clusterwright.plan.fitting.alternatives import alternatives
 
@@ -64,7 +79,7 @@ def more_of(answer: Answer, request: FitRequest, *, bill: bool, elsewhere: bool)
         from clusterwright.plan.fitting.bills import bill_of
 
         materials = bill_of(answer.first, answer.wants)
-    return More(answer.first.machine.asked, bill, materials, found)
+    return More(answer.first.machine.asked, bill, materials, found, split)
 
 
 def values_of_fit(answer: Answer, more: More = NOTHING_MORE) -> dict[str, Any]:
@@ -79,6 +94,10 @@ def values_of_fit(answer: Answer, more: More = NOTHING_MORE) -> dict[str, Any]:
         values["bill"] = bill_values(more.materials)
     if more.elsewhere is not None:
         values["elsewhere"] = alternative_values(more.elsewhere)
+    if more.apart is not None:
+        from clusterwright.report.fits_apart import apart_values
+
+        values["disaggregated"] = apart_values(more.apart)
     return values if answer.audience == "internal" else for_customers(values)
 
 

@@ -72,7 +72,8 @@ def fit_(
         Text, typer.Option("--at", metavar="PERCENTILE", help="Which requests must meet targets (p95), or mean.")
     ] = None,
     survive: Annotated[
-        Text, typer.Option("--survive", metavar="N", help="Nodes to lose with the load still carried; training: spares.")
+        Text,
+        typer.Option("--survive", metavar="N", help="Nodes to lose with the load still carried; training: spares."),
     ] = None,
     context: Annotated[
         Text, typer.Option("--context", metavar="N", help="Longest sequence that must fit; 32k is 32,768 tokens.")
@@ -149,6 +150,9 @@ def fit_(
     elsewhere: Annotated[
         bool, typer.Option("--alternatives", help="Add what APIs and rentals charge for the same work.")
     ] = False,
+    apart: Annotated[
+        bool, typer.Option("--disaggregated", help="Add prefill and decode on workers of their own, against replicas.")
+    ] = False,
     profile: Annotated[
         Text,
         typer.Option(
@@ -217,10 +221,14 @@ def fit_(
     if rows is not None:
         if model is not None:
             raise InvalidInput("--batch names models and GPUs in its rows: leave MODEL and GPU out")
-        if bill or elsewhere or write is not None:
-            raise InvalidInput("--bom, --alternatives and --write are for one question, not for --batch")
+        if bill or elsewhere or apart or write is not None:
+            raise InvalidInput(
+                "--bom, --alternatives, --disaggregated and --write are for one question, not for --batch"
+            )
         _answer_batch(rows, to, request, force)
         return
+    if apart and train:
+        raise InvalidInput("--disaggregated is about inference; leave out --train")
     if model is None or machines is None:
         raise InvalidInput("name a model and one or several GPUs, such as: cw fit llama-3.3-70b h100,h200")
     if to is not None:
@@ -229,10 +237,10 @@ def fit_(
         check_answers(to, replace_file=force)
     answer = fit(request)
     more = None
-    if bill or elsewhere:
+    if bill or elsewhere or apart:
         from clusterwright.app.fitting_forms import more_of
 
-        more = more_of(answer, request, bill=bill, elsewhere=elsewhere)
+        more = more_of(answer, request, bill=bill, elsewhere=elsewhere, apart=apart)
     _write(answer, more, to, write, force)
     _print(answer, more, output)
     raise typer.Exit(_code(answer))
