@@ -14,6 +14,10 @@ from clusterwright.model.decoders import Decoder
 _CONFIG = "config.json"
 #: Written beside a checkpoint that NVIDIA ModelOpt quantised.
 _QUANTISED = "hf_quant_config.json"
+#: What reading a config ends in whose lists, mappings and numbers stand where others should.
+_MISREAD = (TypeError, AttributeError, KeyError, IndexError, ValueError, ArithmeticError)
+#: Letters of a name that messages repeat.
+_LONGEST = 120
 _HINT = "give the path of a model's config.json"
 
 
@@ -39,7 +43,8 @@ def find_model(catalogue: Catalogue, name: str) -> Decoder:
         return _from_config(config)
     near = catalogue.suggest("models", name)
     hint = f"did you mean {' or '.join(near)}?" if near else "give the path of its config.json"
-    raise InvalidInput(Problem(Place(name), "", f"no model '{name}' in the catalogue", hint))
+    told = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+    raise InvalidInput(Problem(Place(told), "", f"no model '{told}' in the catalogue", hint))
 
 
 def _from_config(path: Path) -> Decoder:
@@ -55,6 +60,11 @@ def _from_config(path: Path) -> Decoder:
         return parse_config(config, name=name, quantization=quantization)
     except UnknownArchitecture as error:
         raise InvalidInput(Problem(Place(str(path)), "", error.reason, ", ".join(error.missing))) from None
+    except _MISREAD as error:
+        reason = f"a value of the config is of another kind than its key has: {error}"
+        raise InvalidInput(
+            Problem(Place(str(path)), "", reason, "compare it with the model's own config.json")
+        ) from error
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -58,6 +58,28 @@ def test_a_file_that_is_no_config_is_told_what_it_is(content: bytes, says: str, 
     assert str(path) in said
 
 
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"num_hidden_layers": 10**30}, "num_hidden_layers is 1e+30"),
+        ({"num_hidden_layers": 2001}, "from 1 to 2,000 makes sense"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers is 0"),
+        ({"hidden_size": -4096}, "hidden_size is -4.1e+03"),
+        ({"num_attention_heads": 0}, "num_attention_heads is 0"),
+        ({"num_attention_heads": 7, "num_key_value_heads": 7}, "does not divide among 7 heads"),
+        ({"vocab_size": "many"}, "vocab_size is not a whole number"),
+        ({"vocab_size": True}, "vocab_size is not a whole number"),
+        ({"quantization_config": [1]}, "quantization_config is not a mapping"),
+        ({"quantization_config": {"quant_method": "fp8", "weight_block_size": 128}}, "of another kind"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_named(changed: dict[str, object], says: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA | changed))
+    said = refused(tmp_path)
+    assert says in said
+    assert str(tmp_path) in said
+
+
 def test_a_config_may_have_any_name_and_a_byte_order_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").write_bytes(b"\xef\xbb\xbf" + json.dumps(LLAMA).encode())
     monkeypatch.chdir(tmp_path)
@@ -81,6 +103,7 @@ def test_folders_and_nothing_are_told_apart(tmp_path: Path) -> None:
     assert "no model is named" in refused("  ")
     assert "no model 'a" in refused("a\0b")
     assert "no model" in refused("x" * 5000)
+    assert len(refused("x" * 5000)) < 500
 
 
 def asked(**options: str) -> FitRequest:

@@ -28,6 +28,10 @@ _HARMLESS: Final = re.compile(
 )
 
 
+#: Largest size that makes sense: a thousand times the longest context that a config ever stated.
+_LARGEST: Final = 10**10
+
+
 class UnknownArchitecture(InvalidInput):
     """A config.json that cannot be counted exactly.
 
@@ -68,6 +72,10 @@ class Config:
         if isinstance(value, bool) or not isinstance(value, int):
             reason = f"config.json has no {' or '.join(keys)}" if value is None else f"{keys[0]} is not a whole number"
             raise UnknownArchitecture(self.name, reason, keys)
+        if not -1 <= value <= _LARGEST:  # -1 is what some configs write for "none"
+            raise UnknownArchitecture(
+                self.name, f"{keys[0]} is {value:.3g}, from 0 to {_LARGEST:.0e} makes sense", keys
+            )
         return value
 
     def maybe(self, *keys: str) -> int | None:

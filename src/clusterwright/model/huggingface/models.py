@@ -5,30 +5,39 @@ from __future__ import annotations
 from clusterwright.model.huggingface.configs import Config
 from clusterwright.model.huggingface.weights import Weight, Weights, matrix, norm
 
+#: Ten times the layers of the deepest decoder that was published.
+_MOST_LAYERS = 2000
+
 
 def hidden_of(config: Config) -> int:
     """Width of the residual stream."""
-    return config.whole("hidden_size", "n_embd", "d_model")
+    return _counted(config, "hidden_size", "n_embd", "d_model")
 
 
 def layers_of(config: Config) -> int:
     """Number of decoder layers."""
-    return config.whole("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    return _counted(config, "num_hidden_layers", "n_layer", "num_layers", "n_layers", most=_MOST_LAYERS)
 
 
 def heads_of(config: Config) -> int:
     """Number of query heads."""
-    return config.whole("num_attention_heads", "n_head", "n_heads")
+    return _counted(config, "num_attention_heads", "n_head", "n_heads")
 
 
 def kv_heads_of(config: Config) -> int:
     """Number of heads of keys and values; that of queries where the config does not say."""
-    return config.whole("num_key_value_heads", "num_kv_heads", default=heads_of(config))
+    return _counted(config, "num_key_value_heads", "num_kv_heads", default=heads_of(config))
 
 
 def head_dim_of(config: Config) -> int:
     """Width of one head: `head_dim` where it is there, the hidden width divided among heads otherwise."""
-    return config.maybe("head_dim", "attention_head_dim") or hidden_of(config) // heads_of(config)
+    stated = config.maybe("head_dim", "attention_head_dim")
+    if stated is not None:
+        return stated
+    hidden, heads = hidden_of(config), heads_of(config)
+    if hidden % heads:
+        raise config.refuse(f"a width of {hidden} does not divide among {heads} heads", "head_dim")
+    return hidden // heads
 
 
 def context_of(config: Config) -> int:
@@ -38,7 +47,17 @@ def context_of(config: Config) -> int:
 
 def vocab_of(config: Config) -> int:
     """Rows of the embedding."""
-    return config.whole("vocab_size", "padded_vocab_size")
+    return _counted(config, "vocab_size", "padded_vocab_size")
+
+
+def _counted(config: Config, *keys: str, default: int | None = None, most: int | None = None) -> int:
+    """A size that a model has at least one of."""
+    value = config.whole(*keys, default=default)
+    if value < 1 or (most is not None and value > most):
+        raise config.refuse(
+            f"{keys[0]} is {value}, from 1 to {most:,} makes sense" if most else f"{keys[0]} is {value}", *keys
+        )
+    return value
 
 
 def tables_of(

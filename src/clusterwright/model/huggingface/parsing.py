@@ -40,6 +40,8 @@ def parse_config(
     blueprint = family(reading)
     reading.check_all_read()
     own = config.get("quantization_config") or facts.get("quantization_config") or {}
+    if not isinstance(own, Mapping):
+        raise reading.refuse("quantization_config is not a mapping", "quantization_config")
     # A checkpoint requantised in part keeps its first method beside that of its experts, in config.json alone.
     how = own if own.get("moe_quant_algo") else quantization or own
     storage = parse_quantisation(how, _base(config, facts), reading.name, blueprint.scale_bytes)

@@ -48,7 +48,7 @@ def engine(text: str) -> tuple[str, tuple[int, int] | None]:
         raise Wrong(f"engine '{shown(name)}' is not modelled{_near(name, ENGINES)}; vllm, sglang or tensorrt-llm")
     if not version.strip():
         return own, None
-    match = re.fullmatch(r"v?(\d+)\.(\d+)(?:\..*)?", version.strip())
+    match = re.fullmatch(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:[.a-z+].*)?", version.strip())
     if match is None:
         raise Wrong(f"'{shown(version.strip())}' is no version; write for example '{own} 0.11'")
     return own, (int(match[1]), int(match[2]))

@@ -46,6 +46,8 @@ def test_numbers_as_people_write_them() -> None:
         ({"in": "2000", "in-p95": "1000"}, "below the mean"),
         ({"engine": "vlm"}, "did you mean"),
         ({"engine": "vllm new"}, "no version"),
+        ({"engine": "vllm 0." + "9" * 5000}, "no version"),
+        ({"engine": "vllm ٠.١١"}, "no version"),
         ({"weights": "fp9"}, "none of bf16"),
         ({"at": "p5"}, "no percentile from p50 to p99.9"),
         ({"survive": "1.5"}, "not a whole number"),
