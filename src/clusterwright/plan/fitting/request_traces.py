@@ -89,10 +89,15 @@ def summarise(rows: Iterable[Mapping[str, Any]], *, times_in_ms: bool = False) -
         when = _time(plain, times_in_ms)
         if when is not None:
             times.append(when)
-        if isinstance(plain.get(_BLOCKS), list):
-            blocks.append(plain[_BLOCKS])
+        named = plain.get(_BLOCKS)
+        if isinstance(named, list) and all(isinstance(block, int | str) for block in named):
+            blocks.append(named)
     if not prompts:
         raise InvalidInput(f"no request in the trace has lengths: columns such as {_IN[0]} and {_OUT[0]} are wanted")
+    if len(times) == len(prompts):
+        order = sorted(range(len(times)), key=times.__getitem__)
+        prompts, outputs = ([column[i] for i in order] for column in (prompts, outputs))
+        blocks = [blocks[i] for i in order] if len(blocks) == len(prompts) else blocks
     options = _lengths("in", prompts) | _lengths("out", outputs)
     window = None
     if len(times) == len(prompts):
@@ -101,8 +106,8 @@ def summarise(rows: Iterable[Mapping[str, Any]], *, times_in_ms: bool = False) -
     if len(blocks) == len(prompts):
         share = prefix_reuse(zip(prompts, blocks, strict=True), block=BLOCK_TOKENS).share
         options |= {"reuse": _digits(share)} if share > 0 else {}
-    named = tuple(blocks) if len(blocks) == len(prompts) else ()
-    return Requests(len(prompts), skipped, options, window, tuple(prompts), named)
+    known = tuple(blocks) if len(blocks) == len(prompts) else ()
+    return Requests(len(prompts), skipped, options, window, tuple(prompts), known)
 
 
 def _lengths(name: str, values: list[int]) -> dict[str, str]:

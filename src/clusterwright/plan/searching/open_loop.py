@@ -1,8 +1,11 @@
 """Requests that arrive at a rate: the rate that one replica of each layout carries within targets, and what it meets.
 
-The formulas of `physics.serving.arrivals` over columns, with the sequences that decode as the free variable: n = rate ·
-out · step(n) ÷ (1 − rate · felt) gives the rate of every n without search. Targets hold for the wanted share of
-requests, means where no quantile is asked for.
+Prompts are served one after another by the prefill side of a replica: M/G/1, mean wait by Pollaczek–Khinchine from the
+lengths' own moments, tail P(W > x) = ρ·exp(−ρ·x/E[W]) (Kingman's exponential tail, exact for M/M/1). TTFT adds the
+request's own prefill, which depends on its length; the two are independent. Sequences that decode are Poisson around
+their mean (M/G/∞, Little's law); TPOT at a percentile is the step at that many sequences, an upper estimate because a
+request averages over its own decode. They are the free variable: n = rate · out · step(n) ÷ (1 − rate · felt) gives the
+rate of every n without search. Targets hold for the wanted share of requests, means where no quantile is asked for.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from builders.arrivals import Replica, Stream, carried, meet, replicas
 from builders.serving import worker
-from clusterwright.physics.serving.arrivals import Replica, Stream, carried, meet, replicas
 from clusterwright.physics.serving.cold_starts import Loader, cold_start, needed_rate_bytes_s
 from clusterwright.physics.serving.constants import Constants
 from clusterwright.physics.serving.lengths import LARGEST_RATIO, fixed, lognormal, observed

@@ -42,6 +42,25 @@ def test_blocks_that_were_seen_before_are_reused(tmp_path: Path) -> None:
     assert float(found.options["rate"]) == pytest.approx(4 / 3, rel=1e-3)
 
 
+def test_reuse_is_counted_in_order_of_arrival_and_by_the_size_of_the_cache() -> None:
+    rows = [
+        {"time": t, "in": 2048, "out": 1, "hash_ids": ids}
+        for t, ids in ((3, [1, 5, 6, 7]), (1, [1, 2, 3, 4]), (2, [9] * 4))
+    ]
+    found = summarise(rows)
+    assert float(found.options["reuse"]) == pytest.approx(512 / (3 * 2048), rel=1e-3)
+    assert found.blocks[0] == [1, 2, 3, 4]
+    sizes = found.reuse_by_cache((512, 512 * 8))
+    assert sizes[0][1] <= sizes[-1][1]
+    assert found.reuse_by_cache((512 * 64, 512 * 128)) == ((512 * 64, pytest.approx(1 / 12)),)
+
+
+def test_blocks_that_are_no_names_are_not_counted() -> None:
+    found = summarise([{"in": 1024, "out": 1, "hash_ids": [[1], 2]}, {"in": 1024, "out": 1, "hash_ids": [1, 2]}])
+    assert found.blocks == ()
+    assert found.reuse_by_cache() == ()
+
+
 def test_a_csv_on_disk(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("prompt_tokens,completion_tokens\n10,20\n30,40\n", encoding="utf-8")

@@ -9,11 +9,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from builders.arrivals import Replica, Stream, meet
 from builders.decoders import DEEPSEEK_V3, FP8_BLOCKS, LLAMA, QWEN3_MOE, decoder
 from builders.searches import LLAMA_70B, pool, serving
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.serving.arrivals import Replica, Stream, meet
 from clusterwright.physics.serving.lengths import fixed, lognormal
 from clusterwright.physics.serving.sides import side
 from clusterwright.physics.serving.traffic import traffic

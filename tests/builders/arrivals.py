@@ -1,4 +1,4 @@
-"""Requests that arrive at a rate: TTFT and TPOT by percentile, the rate within targets, replicas for a load.
+"""Requests that arrive at a rate, written out one by one: what `plan.searching.open_loop` must agree with.
 
 Prompts are served one after another by the prefill side of a replica: M/G/1, mean wait by Pollaczek–Khinchine from the
 lengths' own moments, tail P(W > x) = ρ·exp(−ρ·x/E[W]) (Kingman's exponential tail, exact for M/M/1). TTFT adds the
