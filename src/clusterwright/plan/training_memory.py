@@ -142,14 +142,15 @@ def _parts(
         f"training.reserve.{recipe.framework}.{recipe.sharding}", MEMORY.reserved(recipe), "", _SOURCE
     )
     churning = churned((label for label, _ in parts), recipe)
+    whole = len(churning) == len(parts)
     parts.append(
         (
             "allocator reserve",
             sheet.derive(
                 f"{prefix}.reserve",
                 "GiB",
-                "(reserved ÷ allocated − 1) × sum of the parts"
-                + ("" if recipe.adapter_rank is None else " but frozen weights"),
+                "(reserved ÷ allocated − 1) × sum of "
+                + ("the parts" if whole else "what comes and goes within a step"),
                 lambda r, *p: (r - 1) * sum(p),
                 reserve,
                 *(f for label, f in parts if label in churning),

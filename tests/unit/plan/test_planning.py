@@ -154,7 +154,8 @@ def test_the_training_memory_adds_up():
     assert parts["logits"] == pytest.approx(14 * 4096 * 128256 / 2**30)
     assert parts["activations"] == pytest.approx(2 * 32 * 4096 * 4096 / 2**30)  # hidden states at every layer's entry
     rest = sum(v for k, v in parts.items() if k not in ("allocator reserve", "CUDA context and NCCL"))
-    assert parts["allocator reserve"] == pytest.approx(0.1 * rest)
+    moving = rest - sum(parts[k] for k in ("weights", "gradients", "optimizer"))
+    assert parts["allocator reserve"] == pytest.approx(0.1 * moving)
     assert sum(parts.values()) == pytest.approx(TUNE.memory.total.value)
     assert TUNE.memory.total.band == (0.88, 1.14)
 

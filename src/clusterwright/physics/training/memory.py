@@ -127,8 +127,13 @@ def host_bytes(decoder: Decoder, layout: Layout, recipe: Recipe) -> float:
 
 
 def churned(terms: Iterable[str], recipe: Recipe) -> list[str]:
-    """Terms that the allocator's reserve grows with: all of them but weights that are loaded once and stay frozen."""
-    return [name for name in terms if name != "weights" or recipe.adapter_rank is None]
+    """Terms that the allocator's reserve grows with: what comes and goes within a step, and under Megatron, whose
+    published runs the reserve is from, the states as well, unless they are frozen.
+    """
+    still: tuple[str, ...] = ("weights", "gradients", "optimizer", "communication buckets")
+    if recipe.framework in ("megatron", "megatron-deepspeed"):
+        still = ("weights",) if recipe.adapter_rank is not None else ()
+    return [name for name in terms if name not in still]
 
 
 def _stages(

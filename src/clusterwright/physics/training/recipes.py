@@ -96,8 +96,8 @@ class MemoryConstants:
 
     Args:
         reserve: reserved ÷ allocated at the peak. Megatron 1.2 (published runs of 2022 to 2024, default allocator).
-        reserve_fsdp: the same of sharded weights and of PyTorch alone, which put torchtitan's published runs of Llama
-            3.1 8B (2024-12) on both sides of the estimate.
+        reserve_fsdp: the same of what comes and goes in a step under PyTorch's own sharding and DeepSpeed, which put
+            torchtitan's published runs of Llama 3.1 8B (2024-12) on both sides of the estimate.
         reserve_expandable: the same with expandable segments, and temporaries that are not counted: what dense Megatron
             runs of Qwen2.5 7B, 14B and 72B and Qwen3 32B take (ms-swift, `examples/megatron`, 2025).
         context_gib: CUDA context with the kernels of cuBLAS, cuDNN and NCCL loaded.
@@ -129,7 +129,7 @@ class MemoryConstants:
         """Reserved ÷ allocated of a recipe."""
         if recipe.expandable:
             return self.reserve_expandable
-        plain = recipe.sharding in SHARDS_WEIGHTS or recipe.framework == "torchtitan"
+        plain = recipe.sharding in SHARDS_WEIGHTS or recipe.framework in ("torchtitan", "deepspeed")
         return self.reserve_fsdp if plain else self.reserve
 
     def frozen(self, base: str) -> float:
