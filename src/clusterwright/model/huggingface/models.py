@@ -31,13 +31,7 @@ def kv_heads_of(config: Config) -> int:
 
 def head_dim_of(config: Config) -> int:
     """Width of one head: `head_dim` where it is there, the hidden width divided among heads otherwise."""
-    stated = config.maybe("head_dim", "attention_head_dim")
-    if stated is not None:
-        return stated
-    hidden, heads = hidden_of(config), heads_of(config)
-    if hidden % heads:
-        raise config.refuse(f"a width of {hidden} does not divide among {heads} heads", "head_dim")
-    return hidden // heads
+    return config.maybe("head_dim", "attention_head_dim") or hidden_of(config) // heads_of(config)
 
 
 def context_of(config: Config) -> int:
