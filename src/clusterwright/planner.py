@@ -16,7 +16,7 @@ from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.quantities import Quantity, UnitError, parse_kind
 from clusterwright.model.decoders import Decoder
 from clusterwright.model.hardware import Gpu
-from clusterwright.physics.serving.constants import Constants, bounded
+from clusterwright.physics.serving.constants import Constants, named
 from clusterwright.plan.estimating.choices import chosen
 from clusterwright.plan.estimating.memories import ENGINES
 from clusterwright.plan.fitting.machines import find_machine
@@ -95,7 +95,7 @@ def constants(engine: str, gpu: str, version: str = "", catalogues: Files = ()) 
     known = load_catalogue(catalogues)
     name = known.gpu(gpu).name
     found = closest(known.calibrations(), chosen("engine", engine, ENGINES), version, name)
-    return Constants() if found is None else bounded(Constants(**found.constants))
+    return Constants() if found is None else named(found.constants)
 
 
 def plan_files(paths: Files, overrides: Sequence[str] = (), catalogues: Files = ()) -> Plan:

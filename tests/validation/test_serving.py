@@ -11,15 +11,16 @@ CASES = ROOT.parent / "shared" / "cases"
 if str(ROOT / "tools") not in sys.path:
     sys.path.insert(0, str(ROOT / "tools"))
 
-from validation.scoring import SHARE, mean_error, median_error, share  # noqa: E402
+from validation.scoring import SHARE, band_of, mean_error, median_error, share  # noqa: E402
 from validation.serving_reasons import reason_of  # noqa: E402
 
+from clusterwright.calibrating.bands import HELD  # noqa: E402
 from clusterwright.calibrating.measurements import Measurement, Worker  # noqa: E402
 from clusterwright.physics.layouts import Layout  # noqa: E402
-from validation import serving  # noqa: E402
+from validation import lines, serving  # noqa: E402
 
 pytestmark = [
-    pytest.mark.timeout(1200),  # 21 fits: a minute of CPU, on a busy machine far more
+    pytest.mark.timeout(1200),  # some 130 fits: a minute of CPU, on a busy machine far more
     pytest.mark.skipif(
         not (CASES / "serving.csv").is_file(),
         reason="public measurements are missing: ../shared/cases/serving.csv beside the clone",
@@ -45,24 +46,41 @@ def test_no_family_is_off_by_twice_the_median(scores):
         assert not scores[name].outlying()
 
 
-def test_only_first_tokens_on_rack_scale_systems_miss_the_band(scores):
-    """Mostly disaggregated runs, in which a small shortfall of prefill workers is a long queue."""
-    missed = {name for name, rows in scores["serving TTFT"].scored().items() if share(rows) < SHARE}
-    assert missed == {"gb200-186", "gb300-279"}
-    assert all(share(rows) >= SHARE for rows in scores["serving TPOT"].scored().values())
+@pytest.mark.parametrize("what", ["TPOT", "TTFT"])
+def test_bands_hold_what_they_say_of_rows_that_did_not_set_them(scores, what):
+    for name in (f"serving {what}", f"serving {what}, new model", f"serving {what}, new system"):
+        assert all(share(rows) >= SHARE for rows in scores[name].scored().values())
+        assert abs(share(scores[name].rows) - HELD) < 0.05
+
+
+def test_bands_are_no_wider_than_what_they_hold_asks_for(scores):
+    """Half as wide, in logarithms, they hold far less: their width is the rows' and not a way to pass."""
+    for what in ("TPOT", "TTFT"):
+        rows = scores[f"serving {what}"].rows
+        inside = [low**0.5 <= r.measured / r.predicted <= high**0.5 for r in rows for low, high in [r.factors]]
+        assert sum(inside) / len(rows) < SHARE
+
+
+def test_first_tokens_with_prefill_apart_are_said_to_be_wide(scores):
+    low, high = band_of(scores["serving TTFT"].systems()["gb300-279"])
+    assert high / low > 10
+    assert any(
+        "gb300-279" in text and "as wide as" in text for text in lines.weaknesses([scores["serving TTFT"]])[-1][1]
+    )
 
 
 def test_a_model_and_a_system_that_were_never_fitted(scores):
     assert median_error(scores["serving TPOT, new model"].rows) < 0.20
     assert median_error(scores["serving TPOT, new system"].rows) < 0.16
-    assert median_error(scores["serving TTFT, new model"].rows) < 0.45
+    assert median_error(scores["serving TTFT, new model"].rows) < 0.42
     assert median_error(scores["serving TTFT, new system"].rows) < 0.42
+    assert mean_error(scores["serving TTFT, new model"].rows) < 0.55
 
 
 def test_every_row_is_either_scored_or_listed_and_bias_is_small(scores):
     scored, listed = scores["serving TPOT"].rows, scores["serving TPOT, rows that tell too little"].rows
     assert len(scored) + len(listed) == len({r.id for r in (*scored, *listed)})
-    assert len(scored) > 1700
+    assert len(scored) >= 1700
     assert abs(median(r.signed for r in scored)) < 0.10
 
 

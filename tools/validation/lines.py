@@ -13,6 +13,7 @@ from validation.scoring import (
     Failures,
     Row,
     Scored,
+    band_of,
     mean_error,
     median_error,
     quantile,
@@ -30,6 +31,8 @@ WORST_HEAD: Final = ("worst", "group", "predicted", "measured", "error", "reason
 MISSED: Final = "MISSED"
 #: p90 above which one row in ten is said to be far off.
 _FAR: Final = 0.5
+#: High ÷ low end above which a band of its own is said to be of little use.
+_WIDE: Final = 8.0
 
 
 def percent(value: float) -> str:
@@ -56,10 +59,16 @@ def _line(scored: Scored, name: str, rows: Sequence[Row], *, whole: bool = False
         percent(mean_error(answered) if answered else math.nan),
         percent(median_error(rows)),
         percent(quantile(rows, 0.9)),
-        scored.band,
+        _band(scored, rows),
         percent(share(rows)) if scored.judged else "–",
         "" if whole else _verdict(scored, rows),
     )
+
+
+def _band(scored: Scored, rows: Sequence[Row]) -> str:
+    """The set's band, or what is the rule among the rows' own ones."""
+    ends = band_of(rows)
+    return scored.band if ends is None else f"×{ends[0]:.2f} to ×{ends[1]:.2f}"
 
 
 def _verdict(scored: Scored, rows: Sequence[Row]) -> str:
@@ -175,6 +184,10 @@ def _tails(scored: Scored) -> Iterator[str]:
     far = quantile(scored.rows, 0.9)
     if scored.judged and len(scored.rows) >= LEAST and far > _FAR:
         yield f"{scored.name}: one row in ten is off by over {percent(far)}."
+    for name, rows in scored.scored().items():
+        ends = band_of(rows)
+        if ends is not None and ends[1] / ends[0] > _WIDE:
+            yield f"{scored.name}, {name}: a band as wide as ×{ends[0]:.2f} to ×{ends[1]:.2f} says little."
     middle = median_error(scored.rows)
     for name, rows in scored.families().items():
         if scored.judged and len(rows) < LEAST and middle > 0.02 and median_error(rows) > 2 * middle:

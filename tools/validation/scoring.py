@@ -33,6 +33,7 @@ class Row:
         family: of the model, for the bias table.
         system: that it ran on, where `group` is something else; scored beside the groups.
         reason: why it is off, where known, or why there is no prediction.
+        factors: its own band as factors on the prediction, where rows of a set have one each.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Row:
     family: str = ""
     reason: str = ""
     system: str = ""
+    factors: tuple[float, float] | None = None
 
     @property
     def error(self) -> float:
@@ -168,6 +170,14 @@ def quantile(rows: Sequence[Row], level: float) -> float:
     """Error that a share `level` of the rows stays within."""
     ordered = sorted(r.error for r in rows)
     return ordered[min(len(ordered) - 1, math.ceil(level * len(ordered)) - 1)]
+
+
+def band_of(rows: Sequence[Row]) -> tuple[float, float] | None:
+    """Medians of the two ends of the rows' own bands, None where they have none."""
+    found = [row.factors for row in rows if row.factors is not None]
+    if not found:
+        return None
+    return median(low for low, _ in found), median(high for _, high in found)
 
 
 def worst(rows: Sequence[Row], count: int = 10) -> tuple[Row, ...]:

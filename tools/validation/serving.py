@@ -2,9 +2,16 @@
 
 A group is model × system × engine × mode. Groups are dealt into FOLDS folds; each fold is predicted with constants that
 were fitted to the other folds (at most PER_GROUP rows of a group, so that large sweeps do not outvote the rest). Beside
-it stand two harder splits: every model family, and every system, predicted without any of its rows. Rows that do not
-tell what ran (no worker counts, speculation possible) are predicted and listed, not scored. `write_calibration` makes
-the shipped constants from all rows.
+it stand two harder splits: every model family, and every system, predicted without any of its rows.
+
+The band of a row is set without its fold (family, system): each other fold is predicted from the rest of the others,
+and the errors made there say how far the estimate may be off (`calibrating.bands`). Whether the row lies within is then
+a question that nothing of its fold has answered.
+
+Rows that do not tell what ran (no worker counts, speculation possible, a tensor size that the heads do not divide over)
+are predicted and listed, not scored. `write_calibration` makes the shipped constants from all others:
+`PYTHONPATH=tools python tools/validation/serving.py ../shared/cases src/clusterwright/catalogue/data/calibration.yaml
+DATE`, then `write_compiled` of `clusterwright.files.catalogue`.
 """
 
 from __future__ import annotations
@@ -21,6 +28,7 @@ from typing import Final
 import numpy as np
 
 from clusterwright.app.calibrating import device_finder, gpu_name
+from clusterwright.calibrating.bands import Bands, Found, Mode, mode_of
 from clusterwright.calibrating.fitting import Fit, Rule, constants_of_rows, fit
 from clusterwright.calibrating.measurements import Measured, Measurement, Worker
 from clusterwright.calibrating.settings import Settings, predict, settings_of
@@ -29,16 +37,19 @@ from clusterwright.files.catalogue import load_catalogue
 from clusterwright.model.decoders import Decoder
 from clusterwright.model.huggingface import parse_config
 from clusterwright.physics.serving.constants import NAMES, Constants
+from clusterwright.physics.serving.traffic import traffic
 from validation.scoring import Row, Scored, mean_error, median_error
 from validation.serving_reasons import reason_of
 
 FOLDS: Final = 5
 PER_GROUP: Final = 20
 RULE: Final = Rule(rounds=5)
+#: Rows of a calibration of one engine on one system.
+LEAST: Final = 20
 #: Bars of the set: mean and median error of TPOT, mean error of TTFT, rows that were not fitted.
 TPOT_MEAN, TPOT_MEDIAN, TTFT_MEAN = 0.276, 0.219, 0.585
-#: Factor both ways that still counts as inside the band: 1 and twice the bar of the mean. The plan names none.
-INSIDE: Final = {"TPOT": 1 + 2 * TPOT_MEAN, "TTFT": 1 + 2 * TTFT_MEAN}
+#: Factors both ways, 1 and twice the bar of the mean, for the note that says how many rows lie within a fixed one.
+FIXED: Final = {"TPOT": 1 + 2 * TPOT_MEAN, "TTFT": 1 + 2 * TTFT_MEAN}
 #: Part of a model's name → family, config file.
 MODELS: Final = (
     ("deepseek-r1", "DeepSeek-V3", "deepseek-ai--DeepSeek-R1"),
@@ -66,6 +77,12 @@ MODELS: Final = (
 DRAFT_ACCEPTED: Final = 1.8
 
 Times = tuple[np.ndarray, np.ndarray]
+#: Errors of a split in words, by its key.
+WORDS: Final = {
+    "group": f"groups of model × system × engine × mode in {FOLDS} folds, each predicted from the others",
+    "model": "every model family predicted without its rows",
+    "system": "every system predicted without its rows",
+}
 
 
 def family(model: str) -> str:
@@ -73,25 +90,46 @@ def family(model: str) -> str:
     return next((name for part, name, _ in MODELS if part in model.lower()), model)
 
 
+@dataclass(frozen=True)
+class Held:
+    """Rows predicted without their fold.
+
+    Args:
+        times: (TTFT, TPOT) in s of every row.
+        bands: of each row, (TTFT, TPOT), from the errors of the other folds.
+    """
+
+    times: Times
+    bands: tuple[tuple[Found, Found], ...]
+
+
 @cache
 def score(cases: Path) -> tuple[Scored, ...]:
     """Scores by engine and system, with models left out, with systems left out, and of rows that tell too little."""
     told, untold = _settings(cases)
-    groups = Counter(row.group for row in told.rows)
-    order = {group: place % FOLDS for place, group in enumerate(sorted(groups, key=lambda g: (-groups[g], g)))}
-    folds = _held_out(told, [order[row.group] for row in told.rows])
-    models = _held_out(told, [family(row.model) for row in told.rows])
-    systems = _held_out(told, [row.gpu for row in told.rows])
+    splits = {name: _held_out(told, keys) for name, keys in _splits(told).items()}
     whole = fit(told, _weights(told, np.ones(len(told.rows))), Constants(), RULE)
-    words = f"groups of model × system × engine × mode in {FOLDS} folds, each predicted from the others"
     listed = predict(untold, constants_of_rows(whole, untold))
     assumed = "in sample: two decode workers and a draft layer are assumed in view of these rows"
     return (
-        *_scored("serving {}", words, told, folds, notes=_whole_notes(told, folds, untold, listed)),
-        *_scored("serving {}, new model", "every model family predicted without its rows", told, models),
-        *_scored("serving {}, new system", "every system predicted without its rows", told, systems),
-        *_scored("serving {}, rows that tell too little", assumed, untold, listed, judged=False),
+        *_scored(
+            "serving {}", "group", told, splits["group"], _whole_notes(told, splits["group"].times, untold, listed)
+        ),
+        *_scored("serving {}, new model", "model", told, splits["model"]),
+        *_scored("serving {}, new system", "system", told, splits["system"]),
+        *_listed("serving {}, rows that tell too little", assumed, untold, listed),
     )
+
+
+def _splits(settings: Settings) -> dict[str, list[str]]:
+    """Split → label of each row; rows of one label are left out together."""
+    groups = Counter(row.group for row in settings.rows)
+    order = {group: place % FOLDS for place, group in enumerate(sorted(groups, key=lambda g: (-groups[g], g)))}
+    return {
+        "group": [str(order[row.group]) for row in settings.rows],
+        "model": [family(row.model) for row in settings.rows],
+        "system": [row.gpu for row in settings.rows],
+    }
 
 
 @cache
@@ -104,10 +142,10 @@ def _settings(cases: Path) -> tuple[Settings, Settings]:
         row = replace(row, gpu=gpu_name(catalogue, row.gpu))
         rows.setdefault((row.ttft_s, row.tpot_s, row.group[3], *_told(row)), row)
     split: tuple[list[Measurement], list[Measurement]] = ([], [])
-    for row in rows.values():
-        split[not row.counts_told].append(row)
     find = _finder(cases / "model_configs")
-    parts = split[0], [_assumed(row, find) for row in split[1]]
+    for row in rows.values():
+        split[not (row.counts_told and _divides(row, find))].append(row)
+    parts = split[0], [row if row.counts_told else _assumed(row, find) for row in split[1]]
     first, second = (settings_of(Measured(tuple(part)), find, device_finder(catalogue))[0] for part in parts)
     return first, second
 
@@ -122,6 +160,19 @@ def _assumed(row: Measurement, find: Callable[[str], Decoder | None]) -> Measure
         width=2.0 if drafts else 1.0,
         accepted=DRAFT_ACCEPTED if drafts else 1.0,
     )
+
+
+def _divides(row: Measurement, find: Callable[[str], Decoder | None]) -> bool:
+    """Whether attention heads divide over the tensor ranks as told.
+
+    Where they do not, the row gives the GPUs of several workers as one: SGLang's runs of DeepSeek-R1 on 72 GPUs had
+    prefill and decode on workers of their own (LMSYS, NVIDIA and SGLang: InferenceMAX and GB200, 2025-10-14).
+    """
+    decoder = find(row.model)
+    if decoder is None:
+        return True
+    heads = traffic(decoder).heads
+    return all(heads % w.layout.attention_tp == 0 for w in (row.decode, row.prefill) if w is not None)
 
 
 def _told(row: Measurement) -> tuple[object, ...]:
@@ -154,46 +205,88 @@ def _weights(settings: Settings, use: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _held_out(settings: Settings, keys: Sequence[object]) -> Times:
-    """(TTFT, TPOT) of every row with constants fitted to the rows of other keys."""
-    labels = np.array([str(key) for key in keys])
-    ttft, tpot = np.zeros(len(labels)), np.zeros(len(labels))
-    for key in sorted(set(labels)):
-        out = labels == key
-        found = fit(settings, _weights(settings, ~out), Constants(), RULE)
-        part = settings.chosen(out.astype(float))
-        ttft[out], tpot[out] = predict(part, constants_of_rows(found, part))
-    return ttft, tpot
+class _Without:
+    """Predictions with constants that were fitted without some labels; each fit is made once."""
+
+    def __init__(self, settings: Settings, keys: Sequence[str]) -> None:
+        self.settings, self.labels = settings, np.array(keys)
+        self._fits: dict[frozenset[str], Fit] = {}
+
+    def fit(self, left: frozenset[str]) -> Fit:
+        """The fit to all rows of other labels."""
+        if left not in self._fits:
+            use = ~np.isin(self.labels, list(left))
+            self._fits[left] = fit(self.settings, _weights(self.settings, use), Constants(), RULE)
+        return self._fits[left]
+
+    def times(self, but: str = "") -> Times:
+        """(TTFT, TPOT) of every row without its label, and without those of `but`, whose own rows are nan."""
+        ttft, tpot = np.full((2, len(self.labels)), np.nan)
+        for key in sorted(set(self.labels) - {but}):
+            out = self.labels == key
+            part = self.settings.chosen(out.astype(float))
+            found = self.fit(frozenset({key, but} - {""}))
+            ttft[out], tpot[out] = predict(part, constants_of_rows(found, part))
+        return ttft, tpot
+
+
+def _held_out(settings: Settings, keys: Sequence[str]) -> Held:
+    """Every row predicted, and its band set, without the rows of its key."""
+    without = _Without(settings, keys)
+    bands: dict[int, tuple[Found, Found]] = {}
+    for key in sorted(set(keys)):
+        of = _bands(settings, without.times(but=key))
+        for place in np.flatnonzero(without.labels == key):
+            bands[int(place)] = _of_row(of, settings.rows[place])
+    return Held(without.times(), tuple(bands[i] for i in range(len(keys))))
+
+
+def _bands(settings: Settings, times: Times) -> tuple[Bands, Bands]:
+    """Bands of TTFT and TPOT from rows that were held out; those with nan are left out."""
+    return Bands(settings.rows, settings.ttft_s / times[0]), Bands(settings.rows, settings.tpot_s / times[1])
+
+
+def _of_row(bands: tuple[Bands, Bands], row: Measurement) -> tuple[Found, Found]:
+    first, second = (each.of(row.engine, row.gpu, mode_of(row)) for each in bands)
+    if first is None or second is None:
+        raise ValueError("too few rows for any band")
+    return first, second
 
 
 def _scored(
-    name: str,
-    split: str,
-    settings: Settings,
-    predicted: Times,
-    notes: Mapping[str, tuple[str, ...]] | None = None,
-    *,
-    judged: bool = True,
+    name: str, split: str, settings: Settings, held: Held, notes: Mapping[str, tuple[str, ...]] | None = None
 ) -> Iterator[Scored]:
     """TPOT and TTFT of one split; bars and single systems count in the one that has notes, the main one."""
     main = notes is not None
-    ratios = predicted[0] / settings.ttft_s, predicted[1] / settings.tpot_s
-    for what, values, measured in (("TPOT", predicted[1], settings.tpot_s), ("TTFT", predicted[0], settings.ttft_s)):
+    ratios = held.times[0] / settings.ttft_s, held.times[1] / settings.tpot_s
+    for what, place, measured in (("TPOT", 1, settings.tpot_s), ("TTFT", 0, settings.ttft_s)):
         rows = tuple(
-            _row(row, value * 1e3, true * 1e3, INSIDE[what], (float(ttft), float(tpot)), whole=not main)
-            for row, value, true, ttft, tpot in zip(settings.rows, values, measured, *ratios, strict=True)
-            if np.isfinite(true)
+            _row(row, held.times[place][i] * 1e3, measured[i] * 1e3, held.bands[i][place], ratios, i, whole=not main)
+            for i, row in enumerate(settings.rows)
+            if np.isfinite(measured[i])
         )
-        band = f"÷ or × {INSIDE[what]:.2f}" if judged else "none"
+        band = "factors on the estimate, by engine, system and mode, from errors of rows of other folds"
         bars = _bars(what, rows) if main else ()
-        said = notes[what] if notes is not None else ()
-        yield Scored(name.format(what), band, split, rows, bars, said, "ms", judged, listed=10 if main else 3)
+        said = (*(notes[what] if notes is not None else ()), _fixed_note(what, rows))
+        yield Scored(name.format(what), band, WORDS[split], rows, bars, said, "ms", listed=10 if main else 3)
+
+
+def _listed(name: str, split: str, settings: Settings, times: Times) -> Iterator[Scored]:
+    """TPOT and TTFT of rows that are not judged."""
+    ratios = times[0] / settings.ttft_s, times[1] / settings.tpot_s
+    for what, place, measured in (("TPOT", 1, settings.tpot_s), ("TTFT", 0, settings.ttft_s)):
+        rows = tuple(
+            _row(row, times[place][i] * 1e3, measured[i] * 1e3, None, ratios, i, whole=True)
+            for i, row in enumerate(settings.rows)
+            if np.isfinite(measured[i])
+        )
+        yield Scored(name.format(what), "none", split, rows, unit="ms", judged=False, listed=3)
 
 
 def _row(
-    row: Measurement, value: float, true: float, factor: float, ratios: tuple[float, float], *, whole: bool
+    row: Measurement, value: float, true: float, band: Found | None, ratios: Times, place: int, *, whole: bool
 ) -> Row:
-    inside = 1 / factor <= value / true <= factor
+    inside = band is not None and band.low <= true / value <= band.high
     return Row(
         id=row.id,
         group="all" if whole else row.engine,
@@ -201,9 +294,16 @@ def _row(
         measured=float(true),
         inside=bool(inside),
         family="" if whole else family(row.model),
-        reason="" if inside else reason_of(row, *ratios),
+        reason="" if inside else reason_of(row, float(ratios[0][place]), float(ratios[1][place])),
         system="" if whole else row.gpu,
+        factors=None if band is None else (band.low, band.high),
     )
+
+
+def _fixed_note(what: str, rows: tuple[Row, ...]) -> str:
+    factor = FIXED[what]
+    inside = [1 / factor <= r.measured / r.predicted <= factor for r in rows if r.predicted]
+    return f"within one fixed band, ÷ or × {factor:.2f}: {np.mean(inside) * 100:.1f} % of the rows"
 
 
 def _bars(what: str, rows: tuple[Row, ...]) -> tuple[tuple[str, float, float], ...]:
@@ -238,20 +338,19 @@ class _Entry:
 
 
 def write_calibration(cases: Path, target: Path, date: str) -> None:
-    """Write the shipped constants: fitted to all rows that tell what ran, errors from the folds."""
+    """Write the shipped constants: fitted to all rows that tell what ran, errors and bands from the splits."""
     told, _ = _settings(cases)
-    groups = Counter(row.group for row in told.rows)
-    order = {group: place % FOLDS for place, group in enumerate(sorted(groups, key=lambda g: (-groups[g], g)))}
-    unseen = _held_out(told, [order[row.group] for row in told.rows])
+    times = {name: _Without(told, keys).times() for name, keys in _splits(told).items()}
     found = fit(told, _weights(told, np.ones(len(told.rows))), Constants(), RULE)
     lines = [
         "# Constants of serving engines (physics.serving.constants), fitted to published runs by",
-        "# tools/validation/serving.py. Errors are of rows predicted with constants fitted without their group, see"
-        " held_out.",
+        "# tools/validation/serving.py. GPUs differ by their peaks; errors, bands and spans are of a GPU's own rows.",
+        "# Errors and bands are of rows predicted with constants that were fitted without their group (see held_out),",
+        "# without their model's family (a band's model: new), without their GPU (entries of no GPU).",
         "calibrations:",
     ]
     for entry in _entries(told):
-        lines += _entry_lines(entry, told, found, unseen, date)
+        lines += _entry_lines(entry, told, found, times, date)
     target.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -264,15 +363,14 @@ def _entries(settings: Settings) -> list[_Entry]:
     return [
         _Entry(f"{engine}-{gpu or 'any'}", engine, gpu, tuple(rows))
         for (engine, gpu), rows in sorted(places.items(), key=lambda item: (item[0][0], item[0][1] or ""))
-        if gpu is None or len(rows) >= 20
+        if gpu is None or len(rows) >= LEAST
     ]
 
 
-def _entry_lines(entry: _Entry, settings: Settings, found: Fit, unseen: Times, date: str) -> list[str]:
+def _entry_lines(entry: _Entry, settings: Settings, found: Fit, times: Mapping[str, Times], date: str) -> list[str]:
     rows = [settings.rows[i] for i in entry.rows]
-    picked = list(entry.rows)
-    version = Counter(row.version for row in rows if row.version).most_common(1)[0][0]
-    constants = found.constants(entry.engine, version if entry.gpu else "", entry.gpu or "")
+    picked, unseen = list(entry.rows), times["group"]
+    constants = found.constants(entry.engine)
     ttft = np.abs(unseen[0][picked] / settings.ttft_s[picked] - 1)
     tpot = np.abs(unseen[1][picked] / settings.tpot_s[picked] - 1)
     errors = {
@@ -282,7 +380,13 @@ def _entry_lines(entry: _Entry, settings: Settings, found: Fit, unseen: Times, d
         "tpot_median": round(float(np.median(tpot)), 3),
     }
     models = sorted({family(row.model) for row in rows})
-    fitted = {"rows": len(rows), "models": models, **errors, "held_out": "model × system × engine × mode, five folds"}
+    fitted = {
+        "rows": len(rows),
+        "models": models,
+        **errors,
+        "held_out": "model × system × engine × mode, five folds",
+        "bands": _entry_bands(entry, settings, times),
+    }
     values = {
         "prompt": [row.prompt for row in rows],
         "output": [row.output for row in rows],
@@ -301,6 +405,24 @@ def _entry_lines(entry: _Entry, settings: Settings, found: Fit, unseen: Times, d
         f"    fit: {json.dumps(fitted, ensure_ascii=False)}",
         f"    spans: {json.dumps(spans)}",
     ]
+
+
+def _entry_bands(entry: _Entry, settings: Settings, times: Mapping[str, Times]) -> list[dict[str, object]]:
+    """Bands of an engine on a system; those of an engine on other GPUs are of systems that were left out."""
+    splits = (("fitted", "group" if entry.gpu else "system"), ("new", "model"))
+    known: dict[str, tuple[Bands, Bands]] = {split: _bands(settings, times[split]) for _, split in splits}
+    found: list[dict[str, object]] = []
+    modes: tuple[Mode, ...] = ("aggregated", "disaggregated")
+    for mode in modes:
+        for model, split in splits:
+            each: dict[str, object] = {"mode": mode, "model": model}
+            for name, bands in zip(("ttft", "tpot"), known[split], strict=True):
+                band = bands.of(entry.engine, entry.gpu or "", mode)
+                if band is not None:
+                    low, high = (float(f"{end:.3g}") for end in (band.low, band.high))
+                    each[name] = {"low": low, "high": high, "rows": band.rows, "of": band.of}
+            found.append(each)
+    return found
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from clusterwright.model.evidence import Evidence
 from clusterwright.model.hardware import Gpu
 from clusterwright.model.observations import Transcript
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.serving.constants import Constants, bounded
+from clusterwright.physics.serving.constants import Constants, named
 from clusterwright.physics.serving.sides import Device
 from clusterwright.readers.reading import read_output
 
@@ -148,7 +148,7 @@ def known_constants(catalogue: Catalogue) -> Callable[[Key], Constants]:
 
     def find(key: Key) -> Constants:
         found = closest(catalogue.calibrations(), *key)
-        return Constants() if found is None else bounded(Constants(**found.constants))
+        return Constants() if found is None else named(found.constants)
 
     return find
 

@@ -6,7 +6,9 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from clusterwright.calibrating.bands import LEAST
 from clusterwright.calibrating.refitting import Error, Outcome, Refit, Score
+from clusterwright.model.calibrations import TimeBands
 from clusterwright.physics.serving.constants import NAMES
 
 
@@ -35,7 +37,7 @@ def name_of(refit: Refit) -> str:
 def entry_lines(refit: Refit, name: str, source: str, date: str) -> list[str]:
     """One entry of a catalogue file."""
     engine, version, gpu = refit.key
-    held = refit.held_after
+    held = refit.held
     fit = {
         "rows": refit.rows,
         "models": list(refit.models),
@@ -43,7 +45,8 @@ def entry_lines(refit: Refit, name: str, source: str, date: str) -> list[str]:
         "tpot_error": _rounded(held.tpot, "mean"),
         "ttft_median": _rounded(held.ttft, "median"),
         "tpot_median": _rounded(held.tpot, "median"),
-        "held_out": "every fourth row, fitted without it",
+        "held_out": "every row, fitted without it and every fourth of the others",
+        "bands": [_band(each) for each in refit.bands],
     }
     constants = {n: float(f"{getattr(refit.constants, n):.4g}") for n in NAMES}
     return [
@@ -57,6 +60,16 @@ def entry_lines(refit: Refit, name: str, source: str, date: str) -> list[str]:
         f"    fit: {_flow({k: v for k, v in fit.items() if v is not None})}",
         f"    spans: {_flow({n: {'low': low, 'high': high} for n, (low, high) in refit.spans.items()})}",
     ]
+
+
+def _band(band: TimeBands) -> dict[str, Any]:
+    """Bands of a mode as plain values."""
+    times = {name: each for name, each in (("ttft", band.ttft), ("tpot", band.tpot)) if each is not None}
+    found: dict[str, Any] = {"mode": band.mode, "model": band.model}
+    for name, each in times.items():
+        low, high = (float(f"{end:.4g}") for end in (each.low, each.high))
+        found[name] = {"low": low, "high": high, "rows": each.rows, "of": each.of}
+    return found
 
 
 def _flow(value: Any) -> str:
@@ -81,7 +94,8 @@ def values_of(outcome: Outcome) -> dict[str, Any]:
                 "better": r.better,
                 "before": _score(r.before),
                 "after": _score(r.after),
-                "held_out": {"before": _score(r.held_before), "after": _score(r.held_after)},
+                "held_out": {"before": _score(r.before), "after": _score(r.held)},
+                "bands": [_band(each) for each in r.bands],
                 "constants": asdict(r.constants),
                 "moved": [asdict(m) for m in r.moved],
                 "fitted_range": {name: list(span) for name, span in r.spans.items()},
@@ -109,7 +123,8 @@ def text_of(outcome: Outcome, most: int = 8) -> str:
         lines.append(f"{engine} {version or '(version not told)'} on {gpu}: {r.rows} rows, {', '.join(r.models)}")
         lines += [
             _errors("all rows", r.before, r.after),
-            _errors("held out", r.held_before, r.held_after),
+            _errors("held out", r.before, r.held),
+            *(_banded(each) for each in r.bands),
         ]
         if not r.better:
             lines.append("  the rows held out are predicted worse than before: keep the old constants")
@@ -138,6 +153,16 @@ def _errors(name: str, before: Score, after: Score) -> str:
                 f"{what} mean {old.mean:.1%} → {new.mean:.1%}, median {old.median:.1%} → {new.median:.1%} ({new.rows})"
             )
     return f"  {name}: " + "; ".join(parts)
+
+
+def _banded(band: TimeBands) -> str:
+    """Bands of a mode in words."""
+    known = [(name, each) for name, each in (("TTFT", band.ttft), ("TPOT", band.tpot)) if each is not None]
+    few = min(each.rows for _, each in known) < LEAST
+    share = "all rows held out" if few else "nine of ten rows held out"
+    apart = ", prefill apart" if band.mode == "disaggregated" else ""
+    ranges = ", ".join(f"×{each.low:.2f} to ×{each.high:.2f} of {name}" for name, each in known)
+    return f"  band{apart}: {share} lie at {ranges} as estimated"
 
 
 def _move(name: str, before: float, after: float, at_bound: bool) -> str:

@@ -1,9 +1,13 @@
 """Constants from measurements: robust, regularised least squares in logarithms, with bounds.
 
-A constant of a row is prior × engine × version × system, each factor e^δ with δ pulled to 0 by its spread: few rows
-move little, and a system or version that no row showed keeps the engine's value. Residuals are ln(predicted ÷ measured)
-of TTFT and TPOT, weighted down beyond `Rule.soft` (Huber), so that mislabelled rows do not pull. Gauss–Newton with
-Levenberg damping; derivatives by differences of one constant at a time, which are shared by all levels.
+A constant of a row is prior × engine, each factor e^δ with δ pulled to 0 by its spread: few rows move little, and an
+engine that no row showed keeps the common value. Residuals are ln(predicted ÷ measured) of TTFT and TPOT, weighted down
+beyond `Rule.soft` (Huber), so that mislabelled rows do not pull. Gauss–Newton with Levenberg damping; derivatives by
+differences of one constant at a time, which are shared by all levels.
+
+GPUs differ by their peaks alone. A factor per GPU, and one per release, were fitted once and left out: published runs
+have hardly a model in common between two GPUs or two releases, so that such a factor takes up what the models' own
+errors are, and then ranks machines by it. Rows of a model that was not fitted were predicted worse with it.
 """
 
 from __future__ import annotations
@@ -17,16 +21,8 @@ import numpy as np
 from clusterwright.calibrating.settings import Settings, predict
 from clusterwright.physics.serving.constants import BOUNDS, NAMES, Array, Constants
 
-#: Constants that differ by system beside its peaks; the others belong to engine and host.
-BY_SYSTEM: Final = ("weight_share", "expert_share", "cache_share", "math_share", "collective_us", "layer_us")
-#: Constants that releases of one engine change: its kernels, its launches, its scheduler.
-BY_VERSION: Final = (
-    "expert_share", "math_share", "layer_us", "expert_layer_us", "prefill_layer_us", "step_ms", "mixing", "bunching",
-    "first_ms",
-)  # fmt: skip
-_NAMES: Final = {"system": BY_SYSTEM, "version": BY_VERSION}
 _STEP: Final = 0.02
-LEVELS: Final = ("all", "engine", "version", "system")
+LEVELS: Final = ("all", "engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +34,7 @@ class Rule:
         scatter: |ln error| of a row that is as telling as one prior; rows of one run of measurements are not
             independent, so it is larger than what remains of them.
         ttft: weight of TTFT rows beside TPOT rows, which are less scattered.
-        engine, version, system: spread of a level as a share of the constant's own.
+        engine: spread of an engine's factor as a share of the constant's own.
         rounds: at most.
         levels: that may differ.
     """
@@ -47,8 +43,6 @@ class Rule:
     scatter: float = 0.70
     ttft: float = 0.80
     engine: float = 0.6
-    version: float = 0.8
-    system: float = 0.4
     rounds: int = 8
     levels: tuple[str, ...] = LEVELS
 
@@ -60,22 +54,19 @@ class Fit:
     prior: Constants
     deltas: Mapping[str, Mapping[str, Mapping[str, float]]]
 
-    def constants(self, engine: str, version: str, system: str) -> Constants:
-        """Constants of an engine, version and system; unknown ones fall back to the level above."""
+    def constants(self, engine: str) -> Constants:
+        """Constants of an engine; one without rows has the common ones."""
         values = {}
         for name in NAMES:
-            moved = sum(
-                self.deltas.get(level, {}).get(key, {}).get(name, 0.0)
-                for level, key in keys_of(engine, version, system)
-            )
+            moved = sum(self.deltas.get(level, {}).get(key, {}).get(name, 0.0) for level, key in keys_of(engine))
             bound = BOUNDS[name]
             values[name] = float(min(max(getattr(self.prior, name) * np.exp(moved), bound.low), bound.high))
         return Constants(**values)
 
 
-def keys_of(engine: str, version: str, system: str) -> tuple[tuple[str, str], ...]:
+def keys_of(engine: str) -> tuple[tuple[str, str], ...]:
     """(level, key) of a row, from the widest."""
-    return ("all", ""), ("engine", engine), ("version", f"{engine} {version}"), ("system", system)
+    return ("all", ""), ("engine", engine)
 
 
 def fit(settings: Settings, use: Array, prior: Constants, rule: Rule | None = None) -> Fit:
@@ -93,12 +84,12 @@ class _Search:
         self.columns: list[tuple[str, str, str]] = []
         self.members: list[Array] = []
         self.spreads: list[float] = []
-        labels = [dict(keys_of(r.engine, r.version, r.gpu)) for r in settings.rows]
+        labels = [dict(keys_of(r.engine)) for r in settings.rows]
         for level in rule.levels:
-            share = {"all": 1.0, "engine": rule.engine, "version": rule.version, "system": rule.system}[level]
+            share = {"all": 1.0, "engine": rule.engine}[level]
             for key in sorted({label[level] for label, u in zip(labels, use, strict=True) if u > 0}):
                 member = np.array([label[level] == key for label in labels], dtype=np.float64)
-                for name in _NAMES.get(level, NAMES):
+                for name in NAMES:
                     self.columns.append((level, key, name))
                     self.members.append(member)
                     self.spreads.append(BOUNDS[name].spread * share)
@@ -177,7 +168,7 @@ class _Search:
 
 def constants_of_rows(found: Fit, settings: Settings) -> dict[str, Array]:
     """Constants of a fit as columns, one value per row."""
-    held = [found.constants(r.engine, r.version, r.gpu) for r in settings.rows]
+    held = [found.constants(r.engine) for r in settings.rows]
     return {name: np.array([getattr(c, name) for c in held]) for name in NAMES}
 
 

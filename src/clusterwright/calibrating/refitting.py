@@ -1,26 +1,29 @@
 """A user's measurements → constants of each engine and GPU, with the error before and after and on rows held out.
 
 Rows of one engine, version and GPU make one calibration. It starts from the constants that the catalogue has for them
-and is pulled to those where the rows say nothing, so few rows move little. Every fourth row (in order of layout,
-lengths and concurrency) is held out, the rest fitted and both scored; what is written is then fitted to all rows.
-Fewer than LEAST rows, or rows at fewer than two concurrencies, are not fitted: one point cannot part latency from rate.
+and is pulled to those where the rows say nothing, so few rows move little. Every fourth row (by layout, lengths
+and concurrency) is held out and predicted from the others, four times, so that each row is once; errors and bands are
+of these predictions. What is written is then fitted to all rows. Fewer than LEAST rows, or rows at fewer than two
+concurrencies, are not fitted: one point cannot part latency from rate.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from clusterwright.calibrating.bands import Mode, ends, mode_of
 from clusterwright.calibrating.fitting import Rule, constants_of_rows, fit
 from clusterwright.calibrating.measurements import Left, Measurement
 from clusterwright.calibrating.settings import Settings, predict
+from clusterwright.model.calibrations import Factors, TimeBands
 from clusterwright.physics.serving.constants import BOUNDS, NAMES, Array, Constants
 
-#: Rows from which constants are fitted; every HELD_OUT-th is kept for the score.
+#: Rows from which constants are fitted; every HELD_OUT-th is held out at a time.
 LEAST: Final = 8
 HELD_OUT: Final = 4
 #: One level, and rows that weigh more than when a fit has to serve everybody.
@@ -61,7 +64,8 @@ class Refit:
     """One engine, version and GPU.
 
     Args:
-        before, after: over all rows; `held_before`, `held_after` over rows that a fit on the others did not see.
+        before, after: over all rows; `held` of each row predicted by a fit that did not see it.
+        bands: from the same predictions, by mode.
         spans: (lowest, highest) of prompt, output, concurrency and gpus.
     """
 
@@ -71,16 +75,16 @@ class Refit:
     constants: Constants
     before: Score
     after: Score
-    held_before: Score
-    held_after: Score
+    held: Score
+    bands: tuple[TimeBands, ...]
     moved: tuple[Move, ...]
     spans: dict[str, tuple[float, float]]
     notes: tuple[str, ...]
 
     @property
     def better(self) -> bool:
-        """Whether the rows held out are predicted no worse than before, TTFT and TPOT together."""
-        return _sum(self.held_after) <= _sum(self.held_before)
+        """Whether rows are predicted no worse than before when held out, TTFT and TPOT together."""
+        return _sum(self.held) <= _sum(self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +137,13 @@ def _too_few(rows: Sequence[Measurement]) -> str:
 
 
 def _refit(key: Key, settings: Settings, prior: Constants) -> Refit:
-    held = _held_out(settings.rows)
     everything = np.ones(len(settings.rows))
-    part = fit(settings, 1.0 - held, prior, OWN)
     whole = fit(settings, everything, prior, OWN)
-    constants = whole.constants(*key)
+    constants = whole.constants(key[0])
     old = {name: np.full(len(settings.rows), getattr(prior, name)) for name in NAMES}
     before = predict(settings, old)
     after = predict(settings, constants_of_rows(whole, settings))
-    unseen = predict(settings, constants_of_rows(part, settings))
+    unseen = _unseen(settings, prior)
     return Refit(
         key,
         tuple(sorted({row.model for row in settings.rows})),
@@ -149,21 +151,48 @@ def _refit(key: Key, settings: Settings, prior: Constants) -> Refit:
         constants,
         score(settings, before, everything),
         score(settings, after, everything),
-        score(settings, before, held),
-        score(settings, unseen, held),
+        score(settings, unseen, everything),
+        tuple(_bands(settings, unseen)),
         tuple(_moves(prior, constants)),
         _spans(settings.rows),
         tuple(dict.fromkeys(note for row in settings.rows for note in row.notes)),
     )
 
 
-def _held_out(rows: Sequence[Measurement]) -> Array:
+def _unseen(settings: Settings, prior: Constants) -> tuple[Array, Array]:
+    """(TTFT, TPOT) of every row with constants fitted without it and every HELD_OUT-th of the others."""
+    rows = settings.rows
     order = sorted(
         range(len(rows)), key=lambda i: (str(rows[i].decode), rows[i].prompt, rows[i].output, rows[i].concurrency)
     )
-    mask = np.zeros(len(rows))
-    mask[order[HELD_OUT // 2 :: HELD_OUT]] = 1.0
-    return mask
+    ttft, tpot = np.full((2, len(rows)), np.nan)
+    for first in range(HELD_OUT):
+        out = np.zeros(len(rows))
+        out[order[first::HELD_OUT]] = 1.0
+        found, part = fit(settings, 1.0 - out, prior, OWN), settings.chosen(out)
+        ttft[out > 0], tpot[out > 0] = predict(part, constants_of_rows(found, part))
+    return ttft, tpot
+
+
+def _bands(settings: Settings, unseen: tuple[Array, Array]) -> Iterator[TimeBands]:
+    """Bands by mode; of few rows, from the lowest to the highest ratio."""
+    modes: tuple[Mode, ...] = ("aggregated", "disaggregated")
+    for mode in modes:
+        own = np.array([mode_of(row) == mode for row in settings.rows])
+        first, each = (
+            _factors((measured / predicted)[own])
+            for measured, predicted in ((settings.ttft_s, unseen[0]), (settings.tpot_s, unseen[1]))
+        )
+        if first or each:
+            yield TimeBands(mode=mode, model="fitted", ttft=first, tpot=each)
+
+
+def _factors(ratios: Array) -> Factors | None:
+    known = ratios[np.isfinite(ratios)]
+    if not len(known):
+        return None
+    low, high = ends(known)
+    return Factors(low=low, high=high, rows=len(known), of="own measurements")
 
 
 def score(settings: Settings, predicted: tuple[Array, Array], use: Array) -> Score:

@@ -11,6 +11,35 @@ Engine = Literal["vllm", "sglang", "tensorrt-llm"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Factors(Record):
+    """Factors on an estimate between which nine of ten measurements of rows held out lie, and how many rows those are.
+
+    Args:
+        of: which rows, in words.
+    """
+
+    low: Above
+    high: Above
+    rows: Positive
+    of: Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeBands(Record):
+    """Bands of the two times in one mode.
+
+    Args:
+        mode: aggregated, or disaggregated: prefill on workers of its own.
+        model: fitted, or new: rows of the model's family were left out with it.
+    """
+
+    mode: Literal["aggregated", "disaggregated"]
+    model: Literal["fitted", "new"]
+    ttft: Factors | None = None
+    tpot: Factors | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FitSet(Record):
     """What a calibration was fitted to and how far it is off.
 
@@ -19,6 +48,7 @@ class FitSet(Record):
         ttft_error, tpot_error: mean |predicted ÷ measured − 1| on rows held out, None where there were none.
         ttft_median, tpot_median: medians of the same.
         held_out: which rows those are, in words.
+        bands: by mode, and by whether the model was fitted; a calibration written before there were any has none.
     """
 
     rows: Positive
@@ -28,6 +58,11 @@ class FitSet(Record):
     ttft_median: Share | None = None
     tpot_median: Share | None = None
     held_out: Text
+    bands: tuple[TimeBands, ...] = ()
+
+    def band(self, model: Literal["fitted", "new"], mode: str = "aggregated") -> TimeBands | None:
+        """The bands of a mode, None where nothing is known of it."""
+        return next((each for each in self.bands if (each.mode, each.model) == (mode, model)), None)
 
 
 @dataclass(frozen=True, kw_only=True)

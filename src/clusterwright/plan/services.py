@@ -14,13 +14,14 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.model.hardware import Gpu
 from clusterwright.model.workloads import Serve, Target, Workload
 from clusterwright.physics.engines.settings import cache_format
-from clusterwright.physics.serving.constants import NAMES, Constants, bounded
+from clusterwright.physics.serving.constants import NAMES, Constants, named
 from clusterwright.physics.serving.lengths import LARGEST_RATIO
 from clusterwright.physics.serving.sides import COMPUTE
 from clusterwright.physics.serving.traffic import BYTES, traffic
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.collectives import fabric_rate, nic_rate
 from clusterwright.plan.engines import Engine, engine_layout, read_engine
+from clusterwright.plan.fitting.bands import time_bands
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel, served_in
 from clusterwright.plan.prefix_reuse import plan_reuse
@@ -37,7 +38,7 @@ from clusterwright.plan.training_steps import pool_of
 #: Constants that only serving in two parts, or a fixed number of requests in flight, takes.
 _ELSEWHERE: Final = ("handover_ms", "bunching")
 #: Constants of mixtures of experts, and of several ranks.
-_OF_EXPERTS: Final = ("expert_share", "expert_layer_us")
+_OF_EXPERTS: Final = ("expert_share", "expert_math_share", "expert_layer_us")
 _OF_RANKS: Final = ("link_share", "collective_us")
 _UNITS: Final = {"us": "µs", "ms": "ms"}
 #: Terms of a step in words.
@@ -177,7 +178,7 @@ def read_load(
     drafted = drafting.tokens if drafting else 0
     case = Case(served.decoder, moved, inner, pool, machine, targets, groups, points, chunk, drafter, drafted, decodes)
     known = _calibration(sheet, engine, gpu)
-    constants = bounded(Constants(**known.constants)) if known else Constants()
+    constants = named(known.constants) if known else Constants()
     used = _used(model, inner.gpus)
     held = {n: _constant(sheet, engine, gpu, known, n, getattr(constants, n)) for n in used}
     rates = _rates(sheet, gpu, machine.flops_s, formats, machine.link_bytes_s, network, inner.gpus)
@@ -232,7 +233,7 @@ def read_load(
         return made[numbers]
 
     rate = sheet.declared(f"{path}.rate", serve.rate, "req/s")
-    bands, said = _error(known)
+    bands, said = _error(known, served.decoder.name)
     _extrapolates(sheet, name, known, serve, inner.gpus)
     handover = _constant(sheet, engine, gpu, known, "handover_ms", constants.handover_ms) if decodes else None
     return Load(build, inputs, rate, mean_in, mean_out, first, step, {} if drafting else bands, said, handover)
@@ -323,10 +324,15 @@ def _late(sheet: Sheet, path: str, serve: Serve, mean: Figure) -> Figure | None:
     )  # fmt: skip
 
 
-def _error(known: Calibration | None) -> tuple[dict[str, tuple[float, float]], str]:
+def _error(known: Calibration | None, model: str) -> tuple[dict[str, tuple[float, float]], str]:
     """Bands by `ttft` and `tpot`, and in words what they come from."""
     if known is None or known.gpu is None:
         return {}, "not validated on this GPU"
+    bands = time_bands(known.fit, model)
+    if bands is not None and bands.ttft is not None and bands.tpot is not None:
+        held = f"nine of ten measurements between, of {bands.ttft.rows} held out: {bands.ttft.of}"
+        ends = {"ttft": bands.ttft, "tpot": bands.tpot}
+        return {n: (round(b.low, 2), round(b.high, 2)) for n, b in ends.items()}, f"constants {known.name}, {held}"
     found = {}
     for what, error in (("ttft", known.fit.ttft_error), ("tpot", known.fit.tpot_error)):
         if error is not None:

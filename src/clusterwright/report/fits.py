@@ -137,7 +137,7 @@ def _range(fit: ServingFit, internal: bool) -> str:
     if gpus.high is None:
         if not internal:
             return "At the slow end of its range this layout misses a target."
-        return f"If steps are slower by the mean error ({fit.basis.tpot_error:.0%}), this layout misses a target."
+        return f"If steps take as long as they may (×{fit.basis.tpot[1]:.2f}), this layout misses a target."
     low, high = whole(gpus.low or 0), whole(gpus.high)
     within = "Within the error of the estimates" if internal else "Within the range of the estimate"
     if low == high:
@@ -383,14 +383,11 @@ def basis_lines(answer: ServingAnswer, internal: bool) -> Iterator[str]:
     for each in answer.fits if internal else ():
         basis = each.basis
         where = each.machine.asked
-        yield (
-            f"times on {where}: mean error {basis.ttft_error:.0%} of TTFT, {basis.tpot_error:.0%} of TPOT"
-            + (f"; {basis.basis}" if internal else "")
-        )
+        yield f"times on {where}: {basis.said}" + (f"; {basis.basis}" if internal else "")
         if internal and basis.beyond:
             yield f"times on {where} go beyond what was measured: {'; '.join(basis.beyond)}"
     if internal:
-        yield "replicas, GPUs, money: the same search with every step slower and faster by the error of TPOT"
+        yield "replicas, GPUs, money: the same search with every step as slow and as fast as the band of TPOT allows"
     else:
         yield "times, replicas, GPUs, money: the range in which each is expected stands in brackets"
     if fit.question.lengths.p95_in is None:

@@ -100,6 +100,9 @@ def _fit(fit: ServingFit, internal: bool) -> dict[str, Any]:
         found["times"] = {
             "ttft_error": fit.basis.ttft_error,
             "tpot_error": fit.basis.tpot_error,
+            "ttft_band": list(fit.basis.ttft),
+            "tpot_band": list(fit.basis.tpot),
+            "band_of": fit.basis.held,
             "basis": fit.basis.basis,
             "beyond": list(fit.basis.beyond),
         }

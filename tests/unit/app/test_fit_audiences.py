@@ -52,12 +52,13 @@ HOUSE = (
     "CoreWeave", "Lambda", "Oracle", "survey", "hyperscaler", "specialist", "marketplace", "on-demand", "API",
     "elsewhere", "shelf life", "What does a GPU-hour cost",
 )  # fmt: skip
-#: Of those, numbers so short that another figure may well read like them.
+#: Of those, numbers so short that they may well be the beginning of another figure: they count alone.
 _SHORT = ("1.23", "1.35")
 #: What the house doubts: errors of its estimates, what they were held to, how sure an order is, what moves it.
 DOUBTS = (
     "mean error", "error of", "held out", "held to", "start-up logs", "published runs", "calibrat", "Not sure",
-    "may be as good", "10 % less", "Assumptions by effect", "none was of this model", "nobody measured", "popular",
+    "nine of ten", "may be as good", "10 % less", "Assumptions by effect", "none was of this model",
+    "nobody measured", "popular",
 )  # fmt: skip
 
 
@@ -94,7 +95,11 @@ def workbook_text(path: Path) -> str:
 def test_nothing_of_the_house_reaches_a_customer_in_any_form(question: str, tmp_path: Path) -> None:
     words = [word for word in HOUSE if word not in _SHORT] if question == "training" else HOUSE + DOUBTS
     for form, text in forms(question, "customer", tmp_path):
-        assert not [word for word in words if word in text], form
+        assert not [word for word in words if stands(word, text)], form
+
+
+def stands(word: str, text: str) -> bool:
+    return bool(re.search(rf"(?<![\d.]){re.escape(word)}(?!\d)", text)) if word in _SHORT else word in text
 
 
 @pytest.mark.parametrize("question", ["holds", "capacity", "late"])

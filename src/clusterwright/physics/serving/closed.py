@@ -10,6 +10,9 @@ pass costs whatever it holds: engines put chunks of prompts and decode tokens in
 vLLM's scheduler and TensorRT-LLM's in-flight batching do; SGLang runs prefills first, several prompts in one pass).
 
 Disaggregated: prompts queue at the prefill workers, the cache is handed over, the decode workers hold the sequences.
+Prompts that wait share passes as far as these have room (vLLM max_num_batched_tokens, SGLang chunked-prefill-size,
+TensorRT-LLM max_num_tokens: prompts are packed up to it). Attention groups of a worker share its experts only while
+they prefill at the same time, which they do as much as the worker is busy.
 When prompts arrive faster than prefill workers take them, the loop itself holds them back: TTFT ≥ C·t_prefill ÷ workers
 − out·TPOT; when decode workers have no place, TTFT ≥ (C ÷ places − 1)·out·TPOT. The tighter limit counts, not both.
 """
@@ -143,10 +146,14 @@ def disaggregated(
     each = work.concurrency / groups
     room = np.maximum(second.cache_tokens / (work.prompt + held.reserve * work.output), 1.0)
     lines = first.groups * workers.prefill * first.stages
-    busy = np.clip(work.concurrency / workers.prefill, 1, first.groups)
+    costs = sequence_costs(second, work.prompt + work.output / 2)
+    decode = total(step_terms(second, held, np.minimum(each, room), costs, work.width)) / work.accepted * work.output
+    busy = _busy_groups(first, held, work, work.concurrency / lines, decode)
+    busy = np.minimum(busy, np.maximum(work.concurrency / workers.prefill, 1))
     own = prefill_terms(first, held, work.prompt, work.cached, work.chunk, busy)
     prompt = total(own)
-    costs = sequence_costs(second, work.prompt + work.output / 2)
+    queue = np.maximum(work.concurrency / lines, 1.0)
+    packed = total(prefill_terms(first, held, work.prompt, work.cached, work.chunk, busy, queue))
 
     def tpot(running: Array) -> Terms:
         terms = step_terms(second, held, running, costs, work.width)
@@ -155,8 +162,8 @@ def disaggregated(
     def ttft(running: Array, step: Array) -> Terms:
         terms = dict(own)
         together = np.maximum(work.concurrency / lines - 1, 0)
-        behind = prompt * held.bunching * together
-        held_back = work.concurrency * prompt / lines - work.output * step
+        behind = packed * held.bunching * together
+        held_back = work.concurrency * packed / lines - work.output * step
         terms["other prompts"] = np.maximum(behind, held_back - prompt)
         terms["handover"] = held.handover_ms * 1e-3 + work.prompt * workers.token_s / held.link_share
         terms["first"] = held.first_ms * 1e-3 + step
@@ -166,6 +173,17 @@ def disaggregated(
     running = _running(each, np.minimum(each, room), work.output, tpot, ttft)
     steps = tpot(running)
     return Latencies(ttft(running, total(steps)), steps, running * groups)
+
+
+def _busy_groups(side: SideColumns, held: ConstantColumns, work: Load, each: Array, decode: Array) -> Array:
+    """Attention groups of a prefill worker that work at a time: 1, and the others as often as they have a prompt.
+
+    Args:
+        each: requests in flight of one group; `decode` s that one of them decodes.
+    """
+    alone = total(prefill_terms(side, held, work.prompt, work.cached, work.chunk, np.ones_like(each)))
+    used = np.clip(each * alone / (alone + decode), 0, 1)
+    return np.asarray(1 + used * (side.groups - 1))
 
 
 def _running(each: Array, most: Array, output: Array, tpot, ttft) -> Array:  # type: ignore[no-untyped-def]

@@ -25,6 +25,7 @@ class Constants:
         expert_share: of peak bandwidth reached in reading expert weights (grouped products, uneven routing).
         cache_share: of peak bandwidth reached in reading the KV cache.
         math_share: of peak FLOP/s reached in large matrix products.
+        expert_math_share: of peak FLOP/s reached in the products of routed experts: grouped, of uneven size.
         attention_share: of peak FLOP/s reached in prefill attention.
         link_share: of the link's rate reached by collectives.
         collective_us: latency of one collective of a few tokens.
@@ -46,6 +47,7 @@ class Constants:
     expert_share: float = 0.55
     cache_share: float = 0.60
     math_share: float = 0.50
+    expert_math_share: float = 0.35
     attention_share: float = 0.35
     link_share: float = 0.60
     collective_us: float = 8.0
@@ -75,6 +77,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "expert_share": Bound(0.15, 0.95, 0.35),
     "cache_share": Bound(0.15, 0.95, 0.35),
     "math_share": Bound(0.12, 0.85, 0.35),
+    "expert_math_share": Bound(0.05, 0.85, 0.40),
     "attention_share": Bound(0.08, 0.80, 0.40),
     "link_share": Bound(0.15, 0.95, 0.35),
     "collective_us": Bound(3.0, 40.0, 0.40),
@@ -115,6 +118,15 @@ def columns_of(constants: Constants | Iterable[Constants]) -> ConstantColumns:
         return ConstantColumns({name: np.float64(getattr(constants, name)) for name in NAMES})  # type: ignore[misc]
     rows = list(constants)
     return ConstantColumns({name: np.array([getattr(row, name) for row in rows]) for name in NAMES})
+
+
+def named(values: Mapping[str, float]) -> Constants:
+    """Constants by name, each within its bounds.
+
+    Values written before experts' products had a share of their own give them that of all products.
+    """
+    common = {"expert_math_share": values["math_share"]} if "math_share" in values else {}
+    return bounded(Constants(**common | dict(values)))
 
 
 def bounded(constants: Constants) -> Constants:

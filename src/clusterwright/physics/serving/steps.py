@@ -47,7 +47,7 @@ def step_terms(side: SideColumns, held: ConstantColumns, running: Array, costs: 
     return {
         "weights": np.maximum(side.dense_read / held.weight_share, side.dense_math * tokens / held.math_share),
         "experts": np.maximum(
-            side.expert_read * unique / held.expert_share, side.expert_math * everyone / held.math_share
+            side.expert_read * unique / held.expert_share, side.expert_math * everyone / held.expert_math_share
         ),
         "kv cache": one * np.maximum(costs.cache / held.cache_share, costs.attention * width / held.math_share),
         "collectives": _collectives(side, held, tokens),
@@ -58,7 +58,13 @@ def step_terms(side: SideColumns, held: ConstantColumns, running: Array, costs: 
 
 
 def prefill_terms(
-    side: SideColumns, held: ConstantColumns, prompt: Array, cached: Array, chunk: Array, busy: Array
+    side: SideColumns,
+    held: ConstantColumns,
+    prompt: Array,
+    cached: Array,
+    chunk: Array,
+    busy: Array,
+    together: Array | float = 1.0,
 ) -> Terms:
     """Seconds of the prefill of one prompt in its attention group by term.
 
@@ -66,16 +72,18 @@ def prefill_terms(
         prompt: tokens, of which the first `cached` are taken from a cache of prefixes.
         chunk: most tokens of one pass.
         busy: attention groups that prefill at the same time and share the experts, 1 to `side.groups`.
+        together: prompts that wait for the group at a time; as many as a pass has room for share it, and what it costs
+            whatever it holds.
     """
     new = np.maximum(prompt - cached, 1.0)
-    passes = np.ceil(new / chunk)
+    passes = np.ceil(new / chunk) / np.clip(chunk / new, 1.0, together)
     each = new / passes
     unique = used_share(side.chosen, side.experts, each * busy)
     limit = side.piece_limit
     pairs = _pairs(prompt[:, None], limit) - _pairs(cached[:, None], limit)
     products = np.maximum(side.dense_read / held.weight_share * passes, side.dense_math * new / held.math_share)
     experts = np.maximum(
-        side.expert_read * unique / held.expert_share * passes, side.expert_math * new * busy / held.math_share
+        side.expert_read * unique / held.expert_share * passes, side.expert_math * new * busy / held.expert_math_share
     )
     return {
         "weights": products,
@@ -88,14 +96,19 @@ def prefill_terms(
 
 
 def pass_floor(side: SideColumns, held: ConstantColumns, new: Array, chunk: Array, busy: Array) -> Array:
-    """Seconds of a prefill's passes that do not depend on its tokens: weights read, launches, scheduling.
+    """Seconds of a prefill's passes that its tokens do not take: weights read beyond what products hide, launches,
+    scheduling.
 
-    Prompts and decode tokens that share a pass share them.
+    Prompts and decode tokens that share a pass share them. A read that products hide is none of them: were it, a faster
+    memory would leave a prompt that takes as long as before with less to share.
     """
     passes = np.ceil(np.maximum(new, 1.0) / chunk)
-    unique = used_share(side.chosen, side.experts, new / passes * busy)
-    read = side.dense_read / held.weight_share + side.expert_read * unique / held.expert_share
-    return passes * (read + side.layers * held.prefill_layer_us * 1e-6 + held.step_ms * 1e-3)
+    each = new / passes
+    unique = used_share(side.chosen, side.experts, each * busy)
+    dense = side.dense_read / held.weight_share - side.dense_math * each / held.math_share
+    experts = side.expert_read * unique / held.expert_share - side.expert_math * each * busy / held.expert_math_share
+    read = np.maximum(dense, 0.0) + np.maximum(experts, 0.0)
+    return np.asarray(passes * (read + side.layers * held.prefill_layer_us * 1e-6 + held.step_ms * 1e-3))
 
 
 def used_share(chosen: Array, experts: Array, tokens: Array) -> Array:

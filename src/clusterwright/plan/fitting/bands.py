@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from clusterwright.catalogue.calibrations import outside
-from clusterwright.model.calibrations import Calibration
+from clusterwright.model.calibrations import Calibration, Factors, FitSet, TimeBands
 
 #: Mean error of a roofline whose constants nobody fitted (validation of 2026-11-30, planning.md).
 UNCALIBRATED: Final = 0.42
+#: What a calibration of this kind says of measurements beside their mean error.
+NINE_OF_TEN: Final = "nine of ten measurements"
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,11 @@ class Band:
         """A factor of 1 + error both ways."""
         return cls(value, value / (1 + error), value * (1 + error))
 
+    @classmethod
+    def within(cls, value: float, ends: tuple[float, float]) -> Band:
+        """Between two factors on the figure."""
+        return cls(value, value * ends[0], value * ends[1])
+
     def times(self, factor: float) -> Band:
         """The band in another unit."""
         low, high = (None if end is None else end * factor for end in (self.low, self.high))
@@ -37,12 +44,21 @@ class Band:
         return Band(self.value + more, low, high)
 
 
+def _both_ways(error: float) -> tuple[float, float]:
+    return 1 / (1 + error), 1 + error
+
+
+_BOTH_WAYS: Final = _both_ways(UNCALIBRATED)
+
+
 @dataclass(frozen=True)
 class SpeedBasis:
     """What the times of an engine on a GPU rest on.
 
     Args:
         ttft_error, tpot_error: mean |predicted ÷ measured − 1| of runs held out.
+        ttft, tpot: factors on the estimates between which measurements lie: nine of ten of those runs, where `held`
+            says which and how many; without them the mean error both ways.
         own_gpu: whether any of them ran on this GPU.
         basis: in words. beyond: what lies outside the runs, in words.
         date: of the calibration, ISO; None without one.
@@ -54,6 +70,17 @@ class SpeedBasis:
     basis: str
     beyond: tuple[str, ...] = ()
     date: str | None = None
+    ttft: tuple[float, float] = field(default=_BOTH_WAYS)
+    tpot: tuple[float, float] = field(default=_BOTH_WAYS)
+    held: str = ""
+
+    @property
+    def said(self) -> str:
+        """The bands in words."""
+        first, each = (f"×{low:.2f} to ×{high:.2f}" for low, high in (self.ttft, self.tpot))
+        if self.held:
+            return f"{NINE_OF_TEN} at {first} the TTFT estimated and {each} the TPOT ({self.held})"
+        return f"mean error {self.ttft_error:.0%} of TTFT, {self.tpot_error:.0%} of TPOT"
 
 
 def speed_basis(
@@ -67,8 +94,8 @@ def speed_basis(
     """The basis of a calibration.
 
     Args:
-        wider: calibration of the engine on all GPUs, whose error counts where it is larger and no model of this
-            family was among the runs.
+        wider: calibration of the engine on all GPUs, whose error counts where it is larger, and whose bands where the
+            other has none, when no model of this family was among the runs.
         values: of the question by the names of the calibration's spans.
     """
     if found is None:
@@ -82,11 +109,38 @@ def speed_basis(
     errors = [_known(fit.ttft_error), _known(fit.tpot_error)]
     if not own:
         basis += f"; none ran on {gpu}"
-    if not any(_family(name) in model.lower() for name in fit.models):
+    bands = time_bands(fit, model)
+    if not _has_family(fit, model):
         basis += "; none was of this model's family"
         if wider is not None:
             errors = [max(errors[0], _known(wider.fit.ttft_error)), max(errors[1], _known(wider.fit.tpot_error))]
-    return SpeedBasis(errors[0], errors[1], own, basis, outside(found, **values), found.date.isoformat())
+            bands = bands or time_bands(wider.fit, model)
+    ttft, tpot = (None, None) if bands is None else (bands.ttft, bands.tpot)
+    return SpeedBasis(
+        errors[0],
+        errors[1],
+        own,
+        basis,
+        outside(found, **values),
+        found.date.isoformat(),
+        _ends(ttft, errors[0]),
+        _ends(tpot, errors[1]),
+        "" if ttft is None or tpot is None else f"{max(ttft.rows, tpot.rows)} held out of {ttft.of}",
+    )
+
+
+def time_bands(fit: FitSet, model: str) -> TimeBands | None:
+    """Bands of an aggregated replica: those of a new model where none of its family was among the runs."""
+    return fit.band("fitted" if _has_family(fit, model) else "new")
+
+
+def _has_family(fit: FitSet, model: str) -> bool:
+    return any(_family(name) in model.lower() for name in fit.models)
+
+
+def _ends(factors: Factors | None, error: float) -> tuple[float, float]:
+    """The factors, else the mean error both ways; an end never leaves the estimate itself outside."""
+    return _both_ways(error) if factors is None else (min(factors.low, 1.0), max(factors.high, 1.0))
 
 
 def _family(name: str) -> str:

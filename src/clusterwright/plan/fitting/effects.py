@@ -187,9 +187,10 @@ def _price(fit: ServingFit, wants: Wants) -> Asked | None:
 
 
 def _measure(fit: ServingFit, wants: Wants) -> Asked | None:
-    wide = fit.basis.tpot_error
-    why = f"times carry {wide:.0%} mean error; a benchmark of one replica, read by `cw calibrate`, replaces it"
-    return Asked("Can one replica be measured?", "cw calibrate", why, math.log1p(wide))
+    low, high = fit.basis.tpot
+    spread = f"steps may take ×{low:.2f} to ×{high:.2f} as long"
+    why = f"{spread}; a benchmark of one replica, read by `cw calibrate`, narrows that"
+    return Asked("Can one replica be measured?", "cw calibrate", why, math.log1p(fit.basis.tpot_error))
 
 
 def _losses(fit: ServingFit, wants: Wants) -> Asked | None:

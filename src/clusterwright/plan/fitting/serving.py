@@ -42,8 +42,8 @@ class ServingFit:
     Args:
         search: with its question. best: None where nothing holds.
         price: per GPU-hour, None where nobody gives one.
-        slow, fast: factors on the requests that a replica carries when every step is slower or faster by the mean
-            error of times; slow is 0 where a target is then missed.
+        slow, fast: factors on the requests that a replica carries when every step takes as long as at the ends of the
+            band of TPOT; slow is 0 where a target is then missed.
         utilisation: share of the load that money is counted for.
         nearest: the layout that fits and comes closest, where none holds.
         said: why not, where the search does not tell.
@@ -85,12 +85,12 @@ class ServingFit:
     @property
     def ttft_s(self) -> Band:
         """Time to first token at the load."""
-        return Band.around(self.chosen.ttft_s, self.basis.ttft_error)
+        return Band.within(self.chosen.ttft_s, self.basis.ttft)
 
     @property
     def tpot_s(self) -> Band:
         """Time per output token at the load."""
-        return Band.around(self.chosen.tpot_s, self.basis.tpot_error)
+        return Band.within(self.chosen.tpot_s, self.basis.tpot)
 
     @property
     def requests_s(self) -> Band:
@@ -283,8 +283,8 @@ def answer(
     plain = ServingFit(machine, search, _verdict(search), basis, price, best, utilisation=wants.serving.utilisation)
     if best is None:
         return replace(plain, nearest=search.nearest)
-    error = 1 + basis.tpot_error
-    cases = [{}, all_parts(error), all_parts(1 / error)]
+    short, long = basis.tpot
+    cases = [{}, all_parts(long), all_parts(short)]
     now, slow, fast = carried(question, search.constants, best.layout, cases)
     return replace(plain, slow=slow / now if now else 0.0, fast=fast / now if now else 1.0)
 

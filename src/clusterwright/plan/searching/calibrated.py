@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from clusterwright.catalogue.calibrations import closest
 from clusterwright.model.calibrations import Calibration
-from clusterwright.physics.serving.constants import Constants, bounded
+from clusterwright.physics.serving.constants import Constants, named
 from clusterwright.plan.searching.questions import ServingQuestion
 
 
@@ -17,4 +17,4 @@ def calibrated(question: ServingQuestion, known: Iterable[Calibration]) -> tuple
     """
     version = "" if question.version is None else ".".join(str(part) for part in question.version)
     found = closest(known, question.engine, version, question.pool.gpu.name)
-    return (Constants(), None) if found is None else (bounded(Constants(**found.constants)), found)
+    return (Constants(), None) if found is None else (named(found.constants), found)

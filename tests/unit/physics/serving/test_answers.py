@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,9 @@ from builders.serving import H100, setting, worker
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.answers import answer, curve, largest_concurrency
 from clusterwright.physics.serving.closed import load
-from clusterwright.physics.serving.constants import BOUNDS, NAMES, Constants, bounded, columns_of
+from clusterwright.physics.serving.constants import BOUNDS, NAMES, Constants, bounded, columns_of, named
 from clusterwright.physics.serving.sides import stack
-from clusterwright.physics.serving.steps import prefill_terms, total
+from clusterwright.physics.serving.steps import pass_floor, prefill_terms, total
 
 
 def test_one_sequence_reads_weights_once_per_step():
@@ -45,6 +47,44 @@ def test_chunks_read_the_weights_anew():
     whole, parts = (prefill_terms(side, held, prompt, none, np.array([c]), ones) for c in (4096.0, 128.0))
     assert total(parts)[0] > total(whole)[0]
     assert parts["layers"][0] == pytest.approx(32 * whole["layers"][0])
+
+
+def test_prompts_that_wait_share_a_pass_as_far_as_it_has_room():
+    held, side = columns_of(Constants()), stack([worker()])
+    none, ones, chunk = np.zeros(1), np.ones(1), np.array([8192.0])
+
+    def each(prompt: float, together: float) -> dict[str, float]:
+        found = prefill_terms(side, held, np.array([prompt]), none, chunk, ones, together)
+        return {name: float(value[0]) for name, value in found.items()}
+
+    alone, packed, full = (each(1024.0, n) for n in (1.0, 4.0, 1000.0))
+    assert packed["layers"] == pytest.approx(alone["layers"] / 4)
+    assert full["layers"] == pytest.approx(alone["layers"] / 8)  # 8,192 tokens have room for eight
+    assert packed["attention"] == alone["attention"]
+    assert packed["weights"] == alone["weights"]  # products do not get fewer
+    assert each(8192.0, 1000.0) == each(8192.0, 1.0)
+
+
+def test_a_read_that_products_hide_is_no_part_of_a_pass_that_prompts_share():
+    held, slow, fast = columns_of(Constants()), worker(), worker()
+    fast = replace(fast, dense_read=fast.dense_read / 2)
+    new, chunk, ones = np.array([4096.0]), np.array([8192.0]), np.ones(1)
+    floors = [float(pass_floor(stack([side]), held, new, chunk, ones)[0]) for side in (slow, fast)]
+    assert floors[0] == pytest.approx(floors[1])
+    few = np.array([16.0])
+    assert pass_floor(stack([slow]), held, few, chunk, ones)[0] > pass_floor(stack([fast]), held, few, chunk, ones)[0]
+
+
+def test_short_prompts_wait_less_for_prefill_workers_that_pack_them():
+    short = answer(setting(prompt=512.0, output=16.0, first=worker(), decode_workers=4), 512)
+    own = sum(value for name, value in short.ttft.terms if name in ("weights", "attention", "collectives", "layers"))
+    assert dict(short.ttft.terms)["other prompts"] < 512 * own
+
+
+def test_constants_of_before_take_those_of_all_products_for_experts():
+    assert named({"math_share": 0.4}).expert_math_share == 0.4
+    assert named({"math_share": 0.4, "expert_math_share": 0.2}).expert_math_share == 0.2
+    assert named({"weight_share": 7.0}).weight_share == BOUNDS["weight_share"].high
 
 
 def test_requests_beyond_the_cache_wait_and_do_not_slow_the_others():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import pytest
 
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.plan.fitting.alternatives import alternatives
 from clusterwright.plan.fitting.answers import ServingAnswer, answer_serving
+from clusterwright.plan.fitting.bands import speed_basis
 from clusterwright.plan.fitting.bills import bill_of
 from clusterwright.plan.fitting.carrying import carried
 from clusterwright.plan.fitting.commands import before, command_of, stored_format
@@ -46,6 +48,34 @@ def test_bands_hold_the_figure_and_open_with_the_error() -> None:
         assert band.low is None or band.low <= band.value
         assert band.high is None or band.high >= band.value
     assert fit.fast > 1 > fit.slow
+
+
+def test_the_band_is_that_of_measurements_held_out_and_of_a_new_model_where_none_was_fitted() -> None:
+    catalogue = load_catalogue()
+    (found,) = (c for c in catalogue.calibrations() if (c.engine, c.gpu) == ("vllm", "h100-sxm-80"))
+    fitted, new = found.fit.band("fitted"), found.fit.band("new")
+    assert fitted is not None
+    assert new is not None
+    for model, bands in (("qwen3-32b", fitted), ("llama-3.1-8b", new)):
+        fit = ask(model, "h100", **CHAT).first
+        assert bands.ttft is not None
+        assert bands.tpot is not None
+        assert (fit.basis.ttft, fit.basis.tpot) == (
+            (bands.ttft.low, bands.ttft.high),
+            (bands.tpot.low, bands.tpot.high),
+        )
+        assert fit.ttft_s.low == pytest.approx(fit.chosen.ttft_s * bands.ttft.low)
+        assert fit.ttft_s.high == pytest.approx(fit.chosen.ttft_s * bands.ttft.high)
+        assert "nine of ten measurements" in fit.basis.said
+
+
+def test_a_calibration_without_bands_has_its_mean_error_both_ways() -> None:
+    (found,) = (c for c in load_catalogue().calibrations() if (c.engine, c.gpu) == ("vllm", "h100-sxm-80"))
+    bare = replace(found, fit=replace(found.fit, bands=(), ttft_error=0.5, tpot_error=0.25))
+    basis = speed_basis(bare, None, "vllm", "h100-sxm-80", "Qwen/Qwen3-32B", {})
+    assert basis.ttft == (1 / 1.5, 1.5)
+    assert basis.tpot == (0.8, 1.25)
+    assert basis.said == "mean error 50% of TTFT, 25% of TPOT"
 
 
 def test_the_figure_is_what_the_search_found() -> None:
