@@ -65,8 +65,9 @@ def _spares(answer: TrainingAnswer, fit: TrainingFit, repair: str) -> str:
     back = f"repairs of {span(own.repair_s)}{repair}"
     if lost.spares is None:
         return f"{stops}; taken is that another takes its place at once: {needed}, with {back} (--survive)"
-    covered = f"none is missing {_percent(lost.covered)} of the time"
-    return f"{stops}; with {_nodes(lost.spares)} to spare and {back} {covered}; {needed}"
+    covered = f"no node is missing {_percent(lost.covered)} of the time"
+    spare = f"{_nodes(lost.spares)} to spare" if lost.spares else "none to spare"
+    return f"{stops}; with {spare} and {back} {covered}; {needed}"
 
 
 def _nodes(count: int) -> str:

@@ -15,7 +15,6 @@ from clusterwright.plan.searching.machines import system
 from clusterwright.plan.searching.training import TrainingRow, TrainingSearch
 
 TrainingVerdict = Literal["holds", "late", "too big", "impossible", "unknown"]
-_DAY_S = 86400.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class TrainingFit:
         """To the target if nothing failed and checkpoints cost nothing."""
         if self.wanted is None:
             return None
-        days, (low, high) = self.wanted / self.chosen.tokens_s / _DAY_S, self.chosen.step.band
+        days, (low, high) = self.lost.run.ideal_days, self.chosen.step.band
         return Band(days, days / high, days / low)
 
     @property
