@@ -55,19 +55,10 @@ def limit_of(machine: Machine, wants: Wants, price: HourPrice | None) -> Limit:
 
 def nodes_of_power(machine: Machine, facility_kw: float, wants: Wants) -> int:
     """Most working nodes whose bill (spares, switches, cooling) stays within a power."""
-    # Only a power asks for a bill.
-    from clusterwright.plan.fitting.bills import options_of
-    from clusterwright.plan.materials import count_materials
-
-    assert machine.shape is not None
-    options = options_of(wants)
 
     def fits(nodes: int) -> bool:
-        try:
-            made = count_materials(machine.shape, nodes=nodes, options=options)  # type: ignore[arg-type]
-        except ValueError:  # more nodes than any tree of these switches joins
-            return False
-        return made.facility_kw is not None and made.facility_kw <= facility_kw
+        needed = _facility_kw(machine, nodes, wants)
+        return needed is not None and needed <= facility_kw
 
     low, high = 0, 1
     while high < _MOST_NODES and fits(high):
@@ -76,6 +67,27 @@ def nodes_of_power(machine: Machine, facility_kw: float, wants: Wants) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def _facility_kw(machine: Machine, nodes: int, wants: Wants) -> float | None:
+    """Power of a bill with cooling; None for more nodes than any tree of these switches joins."""
+    # Only a power asks for a bill.
+    from clusterwright.plan.fitting.bills import options_of
+    from clusterwright.plan.materials import count_materials
+
+    assert machine.shape is not None
+    try:
+        return count_materials(machine.shape, nodes=nodes, options=options_of(wants)).facility_kw
+    except ValueError:
+        return None
+
+
+def _said_where_joined(machine: Machine, nodes: int, wants: Wants) -> Machine:
+    """The machine, with a remark where its fabric and not the power ends what can be had."""
+    if nodes == 0 or _facility_kw(machine, nodes + 1, wants) is not None:
+        return machine
+    told = f"{nodes:,} nodes, as many as one fabric of these switches joins, though the power feeds more"
+    return replace(machine, taken=(*machine.taken, told))
 
 
 def fit_within(
@@ -87,6 +99,7 @@ def fit_within(
     if question.quantile is None:
         question = replace(question, quantile=wants.serving.quantile)
     if limit.nodes is not None:
+        machine = _said_where_joined(machine, limit.nodes, wants)
         question = replace(question, pool=replace(question.pool, nodes=limit.nodes))
     constants, _ = calibrated(question, known)
     search = search_serving(question, constants)

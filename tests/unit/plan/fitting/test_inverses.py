@@ -55,6 +55,13 @@ def test_a_larger_budget_never_carries_less() -> None:
     assert carried == sorted(carried)
 
 
+def test_a_power_beyond_what_one_fabric_joins_is_said_to_be() -> None:
+    within, beyond = (serve("dgx-h100", power=power).first for power in ("50MW", "100GW"))
+    assert not [text for text in within.machine.taken if "fabric" in text]
+    (told,) = [text for text in beyond.machine.taken if "fabric" in text]
+    assert told.startswith(f"{nodes_of_power(beyond.machine, 1e8, read_wants({'power': '100GW'})):,} nodes")
+
+
 def test_a_power_feeds_working_nodes_spares_and_cooling() -> None:
     machine, wants = find_machine(load_catalogue(), "dgx-h100"), read_wants({"power": "300kW"})
     nodes = nodes_of_power(machine, 300.0, wants)
