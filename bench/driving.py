@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from clusterwright.lib.collecting import rare_collections
+from clusterwright.app.collecting import rare_collections
 from clusterwright.model.jobs import JobId
 from clusterwright.queueing.clusters import NodeInfo
 from clusterwright.queueing.cycling import run_cycle
@@ -88,7 +88,7 @@ def requests(jobs: Sequence[Job]) -> list[Request]:
 
 
 def drive(state: State, asked: Sequence[Request], run_s: Sequence[float]) -> Outcome:
-    """Every event time is one cycle, after its ends and its arrivals; garbage is collected as rarely as in `simulate`.
+    """Every event time is one cycle, after its ends and its arrivals; garbage is collected as rarely as in `cw simulate`.
 
     Args:
         asked: in order of submission.

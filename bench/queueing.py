@@ -25,6 +25,7 @@ from dataclasses import replace
 import numpy as np
 from driving import NODE_GPUS, drive, philly, pool, requests
 
+from clusterwright.app.collecting import rare_collections
 from clusterwright.model.jobs import JobId
 from clusterwright.queueing.blockers import why
 from clusterwright.queueing.clusters import Cluster, NoFit
@@ -149,7 +150,8 @@ def million_tenth() -> tuple[float, str]:
 def _simulated(scenario: Scenario) -> tuple[float, str]:
     scenario = replace(scenario, until_s=float(scenario.jobs.submit_ms[-1]) / 1000)
     begin = time.process_time()
-    outcome = simulate(scenario, seed=1)
+    with rare_collections():
+        outcome = simulate(scenario, seed=1)
     cpu_s = time.process_time() - begin
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     told = f"{outcome.ended_s / 3600:.0f} h until the last job came, {outcome.cycles:,} cycles"

@@ -21,6 +21,7 @@ from typing import Any, Final, Self, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterwright.app.collecting import rare_collections
 from clusterwright.app.picturing import Painter
 from clusterwright.app.simulated_figures import sum_up
 from clusterwright.files.outputs import replacing
@@ -143,7 +144,8 @@ def _simulate(task: Task, watch: Callable[[Progress], bool] | None, log: TextIO 
             log.write(render_event(event) + "\n")
 
     simulation = Simulation(scenario, task.seed, observe=observe)
-    outcome = simulation.run(watch)
+    with rare_collections():
+        outcome = simulation.run(watch)
     if log is not None and outcome.partial:
         log.write(render_event(Event(to_ms(outcome.ended_s), Happening.STOPPED)) + "\n")
     picture = None if painter is None else painter.finish(outcome.ended_s)

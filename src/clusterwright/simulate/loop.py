@@ -16,7 +16,6 @@ from typing import Final
 
 from clusterwright.ledger.lines import to_ms
 from clusterwright.ledger.totals import Lines
-from clusterwright.lib.collecting import rare_collections
 from clusterwright.model.jobs import JobId
 from clusterwright.queueing.cycling import run_cycle
 from clusterwright.queueing.policies import Backfill
@@ -140,14 +139,13 @@ class Simulation:
         self._upkeep.begin()
         self._books.count(0)
         stopped, instants, until_ms = False, 0, self._until_ms
-        with rare_collections():
-            while (now_ms := self._next_ms()) < until_ms:
-                self._now_ms = int(now_ms)
-                self._step(self._now_ms)
-                instants += 1
-                if watch is not None and not instants % _PACE and watch(self._progress()):
-                    stopped = True
-                    break
+        while (now_ms := self._next_ms()) < until_ms:
+            self._now_ms = int(now_ms)
+            self._step(self._now_ms)
+            instants += 1
+            if watch is not None and not instants % _PACE and watch(self._progress()):
+                stopped = True
+                break
         return self._close(stopped)
 
     def _next_ms(self) -> float:

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from clusterwright.lib.collecting import rare_collections
+from clusterwright.app.collecting import rare_collections
 
 
 @pytest.fixture(autouse=True)
