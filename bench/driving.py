@@ -88,7 +88,7 @@ def requests(jobs: Sequence[Job]) -> list[Request]:
 
 
 def drive(state: State, asked: Sequence[Request], run_s: Sequence[float]) -> Outcome:
-    """Every event time is one cycle, after its ends and its arrivals; garbage is collected as rarely as in `cw simulate`.
+    """Every event time is one cycle, after its ends and arrivals; garbage is collected as rarely as by `cw simulate`.
 
     Args:
         asked: in order of submission.
