@@ -21,6 +21,7 @@ from clusterwright.model.units import (
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
 Goal = Literal["cost", "latency", "throughput", "domain"]
+RecomputedModule = Literal["core_attn", "layernorm", "moe_act", "mla_up_proj", "mlp", "moe"]
 Artifact = Literal["weights", "tokenizer", "engine", "adapter", "dataset"]
 WeightLoader = Literal["safetensors", "tensorizer", "runai-streamer"]
 Sensitivity = Literal["low", "medium", "high"]
@@ -208,6 +209,17 @@ class Train(Section):
     )
     recompute: Literal["none", "selective", "full"] = Field(
         default="selective", description="activations computed again in the backward pass"
+    )
+    recompute_modules: Annotated[tuple[RecomputedModule, ...], Strict(False)] = Field(
+        default=(), description="what selective recomputation drops (Megatron --recompute-modules); core_attn if absent"
+    )
+    logits: Literal["unfused", "fused", "chunked"] = Field(
+        default="unfused",
+        description="how the loss is computed: over whole logits in fp32, in one kernel that puts gradients in their "
+        "place (Megatron --cross-entropy-loss-fusion), or in chunks that are never whole at once",
+    )
+    expandable_segments: bool = Field(
+        default=False, description="PyTorch's allocator grows its segments (PYTORCH_CUDA_ALLOC_CONF)"
     )
     offload: Literal["none", "optimizer", "parameters"] = Field(
         default="none", description="states that the host's memory holds instead of the GPU's"

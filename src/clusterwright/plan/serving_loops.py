@@ -28,9 +28,9 @@ from clusterwright.plan.searching.workers import Workers, chunk_tokens
 
 #: Sequences at which an idle replica is asked.
 IDLE: Final = 1e-6
-#: Points that a search asks at once, and how often it narrows: 24⁴ parts of the interval.
-ROWS: Final = 24
-_ROUNDS: Final = 4
+#: Points that a search asks at once, and how often it narrows: 32⁶ parts of the interval, as fine as the search's own.
+ROWS: Final = 32
+_ROUNDS: Final = 6
 _GRID: Final = np.arange(1, ROWS + 1) / ROWS
 
 

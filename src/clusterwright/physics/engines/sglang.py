@@ -220,7 +220,7 @@ def _plan(case: Case, available: Available | None) -> EngineMemory:
         after = available.after if available else before - weights.stage_bytes(index) / GIB
         rests.append((divide(case, kept, rest_gib(Available(before, after), fraction)), after, kept))
     rest, after, kept = min(rests, key=lambda row: row[0].tokens)
-    running = _running(case, rest, length)
+    running = running_requests(case, rest, length)
     chunk, graph = default_batch(gpu.reported_gib, layout.tp)
     chunk = settings.max_num_batched_tokens or chunk
     table = request_table_gib(running, length)
@@ -260,7 +260,8 @@ def _plan(case: Case, available: Available | None) -> EngineMemory:
     )
 
 
-def _running(case: Case, rest: Rest, length: int) -> int:
+def running_requests(case: Case, rest: Rest, length: int) -> int:
+    """Requests that one attention group runs at a time: as set, else the default, at most what state slots allow."""
     settings = _settings(case)
     running = settings.max_num_seqs or default_requests(rest.tokens, length)
     if rest.slots:

@@ -70,7 +70,7 @@ def sglang_budget(asked: Asked) -> Budget:
         *((left, states) if states else (left,)),
         band=(1 - memory.band.share, 1 + memory.band.share),
     )
-    running = settings.max_num_seqs or sglang.default_requests(memory.kv_tokens // layout.attention_dp, length)
+    running = sglang.running_requests(case, sglang.divide(case, kept[stage], rest(stage)), length)
     sequences = stated(
         asked, "max_num_seqs", f"sglang.max_running_requests.{prefix}", running, "sequences",
         "SGLang's default; the file states no max_num_seqs",

@@ -68,7 +68,7 @@ def _workers(question: ServingQuestion, constants: Constants, layout: Layout) ->
         side_columns(question, served_traffic(question, decoder), [layout], [room]),
         wide=np.array([layout.gpus]),
         places=np.array([memories.groups(layout) * room / mean]),
-        running=np.array([memories.groups(layout) * memories.most_sequences(question, decoder)]),
+        running=np.array([memories.most_sequences(question, decoder, layout, planned)]),
     )
 
 

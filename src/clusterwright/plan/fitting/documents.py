@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.lib.quantities import CURRENCIES
-from clusterwright.physics.layouts import Layout
+from clusterwright.physics.serving.lengths import observed
+from clusterwright.plan.engines import file_layout
 from clusterwright.plan.fitting.answers import ServingAnswer
-from clusterwright.plan.fitting.commands import stored_format
+from clusterwright.plan.fitting.carrying import carried
+from clusterwright.plan.fitting.commands import FORMATS, stored_format
 from clusterwright.plan.fitting.machines import Machine
-from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.serving import ServingFit
+from clusterwright.plan.fitting.training_fits import TrainingFit
 from clusterwright.plan.fitting.trainings import TrainingAnswer
+from clusterwright.plan.results import Layout
 
-_FIELDS: Final = ("tp", "pp", "dp", "ep", "cp")
+_FIELDS: Final = ("tp", "pp", "dp", "ep", "cp", "dcp", "vp")
+#: Percentiles of latencies that the file has targets for.
+_PERCENTILES: Final = (50, 95, 99)
 
 
 def architecture_text(answer: ServingAnswer | TrainingAnswer) -> str:
@@ -37,7 +43,8 @@ def architecture_text(answer: ServingAnswer | TrainingAnswer) -> str:
         "apiVersion: clusterwright/v1alpha1",
         f"cluster: {{name: {'serving' if serving else 'training'}}}",
         "pools:",
-        *_pool(fit.machine, fit.best.nodes, fit.price, 0 if isinstance(fit, ServingFit) else fit.lost.spares or 0),
+        *_pool(fit, fit.best.nodes, 0 if isinstance(fit, ServingFit) else fit.lost.spares or 0),
+        *_network(fit.machine, _gpus_per_node(fit), fit.best.nodes),
         "workloads:",
         f"  {'service' if serving else 'job'}:",
         f"    model: {answer.decoder.name}",
@@ -47,7 +54,13 @@ def architecture_text(answer: ServingAnswer | TrainingAnswer) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _pool(machine: Machine, working: int, price: HourPrice | None, spares: int) -> Iterator[str]:
+def _gpus_per_node(fit: ServingFit | TrainingFit) -> int:
+    """GPUs of a node as they were asked for: fewer than the machine has make a smaller node."""
+    return fit.search.question.pool.gpus_per_node if fit.search is not None else fit.machine.gpus_per_node
+
+
+def _pool(fit: ServingFit | TrainingFit, working: int, spares: int) -> Iterator[str]:
+    machine, price, each = fit.machine, fit.price, _gpus_per_node(fit)
     assert machine.shape is not None
     nodes = working + spares
     last = f"{nodes:03d}"
@@ -56,25 +69,34 @@ def _pool(machine: Machine, working: int, price: HourPrice | None, spares: int) 
     if spares:
         yield f"    spares: {spares}"
     yield f"    shape: {machine.shape.name}"
-    if machine.gpus_per_node != machine.shape.gpus:
-        yield f"    hardware: {{gpus: {machine.gpus_per_node}}}"
+    if each != machine.shape.gpus:
+        linked = ", nvswitch: true" if min(machine.domain_gpus, each) > 1 else ""
+        yield f"    hardware: {{gpus: {each}{linked}}}"
     if price is not None:
         sign = CURRENCIES[price.currency]
         old = f"  # {price.basis}" if price.origin == "catalogue" else ""
         yield f"    price: {sign}{price.value:.6g}/GPU-h{old}"
 
 
+def _network(machine: Machine, gpus: int, nodes: int) -> Iterator[str]:
+    """The network that the answer counts on, one port a GPU."""
+    if nodes == 1 or machine.nic_gbytes_s is None:
+        return
+    yield "fabric:"
+    yield "  networks:"
+    rate = f"{machine.nic_gbytes_s * 8:g} Gb/s"
+    yield f"    compute: {{kind: infiniband, roles: [compute], rate: {rate}, ports: {gpus}}}  # kind assumed"
+
+
 def _serve(answer: ServingAnswer) -> Iterator[str]:
     fit, question = answer.first, answer.first.question
     best, lengths = fit.chosen, question.lengths
-    if best.layout.attention_dp > 1 or best.layout.dcp > 1:
-        raise InvalidInput(f"the file cannot say attention groups within tensor ranks ({best.layout})")
     version = question.version or (None, None)
     name = question.engine if version[0] is None else f"{question.engine} {version[0]}.{version[1]}"
     yield "    serve:"
     yield f"      engine: {name}"
     yield f"      precision: {question.weights or stored_format(question.decoder)}"
-    if question.kv_format in ("fp8",):
+    if question.kv_format in FORMATS:
         yield f"      kv_precision: {question.kv_format}"
     yield f"      in: {lengths.mean_in:g} tokens"
     yield f"      out: {lengths.mean_out:g} tokens"
@@ -82,22 +104,40 @@ def _serve(answer: ServingAnswer) -> Iterator[str]:
         yield f"      in_p95: {lengths.p95_in:g} tokens"
     if lengths.p95_out is not None:
         yield f"      out_p95: {lengths.p95_out:g} tokens"
-    yield f"      rate: {_digits(fit.load_s)} req/s"
+    if lengths.prompts:
+        points = ", ".join(f"{tokens:g}" for tokens in observed(lengths.prompts).points)
+        yield f"      lengths: {{prompts: [{points}]}}"
+    if lengths.reused_share:
+        yield f"      prefix_reuse: {lengths.reused_share * 100:g}%"
+    yield f"      rate: {_digits(_load(fit))} req/s"
     yield f"      replicas: {best.replicas}"
-    yield f"      parallel: {_parallel(best.layout)}"
-    if question.engine == "vllm":
+    yield f"      parallel: {_parallel(file_layout(best.layout))}"
+    if question.engine == "vllm" or question.memory_share is not None:
         yield f"      memory_share: {best.memory.memory_share * 100:g}%"
     yield f"      max_model_len: {question.max_model_len} tokens"
     yield from _targets(answer)
 
 
+def _load(fit: ServingFit) -> float:
+    """req/s that the file asks for: the load, or what as many replicas carry of requests that arrive by themselves."""
+    question = fit.question
+    if question.rate is not None:
+        return question.rate
+    arriving = replace(question, rate=1.0, concurrency=None)
+    each = carried(arriving, fit.constants, fit.chosen.layout, [{}])[0]
+    return min(fit.load_s, each * fit.chosen.needed)
+
+
 def _targets(answer: ServingAnswer) -> Iterator[str]:
+    """Targets at the share that was asked for; the file knows three, and takes the next higher one."""
     question = answer.first.question
+    level = question.quantile
+    share = "" if level is None else f"_p{next((p for p in _PERCENTILES if p >= level * 100 - 1e-9), 99)}"
     yield "    target:"
     if question.ttft_s is not None:
-        yield f"      ttft_p95: {question.ttft_s * 1e3:g} ms"
+        yield f"      ttft{share}: {question.ttft_s * 1e3:g} ms"
     if question.tpot_s is not None:
-        yield f"      tpot_p95: {question.tpot_s * 1e3:g} ms"
+        yield f"      tpot{share}: {question.tpot_s * 1e3:g} ms"
     yield f"      survive: {question.survive_nodes} nodes"
 
 
@@ -118,9 +158,13 @@ def _train(answer: TrainingAnswer) -> Iterator[str]:
     yield f"      global_batch: {recipe.global_batch}"
     yield f"      micro_batch: {recipe.micro_batch}"
     yield f"      gpus: {best.gpus}"
-    yield f"      parallel: {_parallel(best.layout, virtual=True)}"
+    yield f"      parallel: {_parallel(file_layout(best.layout))}"
     yield f"      sharding: {_SHARDING[recipe.sharding]}"
     yield f"      recompute: {recipe.recompute}"
+    if recipe.recompute == "selective":
+        yield f"      recompute_modules: [{', '.join(recipe.modules)}]"
+    yield f"      logits: {recipe.logits}"
+    yield f"      expandable_segments: {str(recipe.expandable).lower()}"
     if own.tokens is not None:
         yield f"      tokens: {own.tokens / 1e6:.12g} Mtok"
     if own.deadline_s is not None:
@@ -133,9 +177,8 @@ _SHARDING: Final = {
 }  # fmt: skip
 
 
-def _parallel(layout: Layout, *, virtual: bool = False) -> str:
-    names = (*_FIELDS, "vp") if virtual else _FIELDS
-    sizes = [f"{name}: {getattr(layout, name)}" for name in names if getattr(layout, name) > 1]
+def _parallel(layout: Layout) -> str:
+    sizes = [f"{name}: {getattr(layout, name)}" for name in _FIELDS if getattr(layout, name) > 1]
     return "{" + (", ".join(sizes) or "tp: 1") + "}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Final
 
-from clusterwright.model.decoders import Attention, Decoder, LatentAttention
+from clusterwright.model.decoders import Attention, Decoder, LatentAttention, StateMixer
 from clusterwright.physics.engines.advice import Case
 from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.engines.settings import Settings
@@ -112,8 +112,18 @@ def groups(layout: Layout) -> int:
     return layout.dp * layout.attention_dp
 
 
-def most_sequences(question: ServingQuestion, decoder: Decoder) -> int:
-    """Sequences that the engine runs at a time on one group of a replica, whatever the cache holds."""
+def most_sequences(question: ServingQuestion, decoder: Decoder, layout: Layout, planned: EngineMemory) -> float:
+    """Sequences that the engine runs at a time on all groups of a replica, whatever the cache holds.
+
+    Args:
+        planned: for the longest sequence.
+    """
+    if question.engine == "sglang" and any(isinstance(layer.mixer, StateMixer) for layer, _ in decoder.groups):
+        return plan(question, decoder, layout, 1, advise=False).max_concurrency  # as many as have slots for states
+    return groups(layout) * _most_of_group(question, decoder, planned.kv_tokens // groups(layout))
+
+
+def _most_of_group(question: ServingQuestion, decoder: Decoder, tokens: int) -> int:
     how = settings(question, longest_sequence(question))
     if question.engine == "vllm":
         from clusterwright.physics.engines.vllm import step_of
@@ -122,7 +132,7 @@ def most_sequences(question: ServingQuestion, decoder: Decoder) -> int:
     if question.engine == "sglang":
         from clusterwright.physics.engines.sglang import default_requests
 
-        return how.max_num_seqs or default_requests(0, 1)
+        return how.max_num_seqs or default_requests(tokens, longest_sequence(question))
     from clusterwright.physics.engines.tensorrt_llm import TrtllmSettings
 
     assert isinstance(how, TrtllmSettings)

@@ -30,7 +30,7 @@ from clusterwright.physics.serving.steps import (
 from clusterwright.plan.searching.columns import Bools, Floats, Ints
 from clusterwright.plan.searching.halving import at_once, halved
 from clusterwright.plan.searching.reasons import Reason
-from clusterwright.plan.searching.sizing import left_of, replicas_for, replicas_in_pool, sized, with_losses
+from clusterwright.plan.searching.sizing import left_of, replicas_for, replicas_in_pool, sized
 from clusterwright.plan.searching.workers import Workers, chunk_tokens, output_tokens, prompt_lengths, spread
 
 #: Sequences at which an idle replica is asked.
@@ -207,7 +207,7 @@ class DecodeLoop(OpenLoop):
 def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
     """Rate, latencies, replicas, GPUs of every worker, and the reason of those that miss a target.
 
-    Latencies are those at the load, shared evenly among the replicas that are needed, or among all that there are.
+    Latencies are those at the load, shared evenly among the replicas that are needed, or that declared losses leave.
     """
     question, loop = held.question, OpenLoop(held)
     idle = loop.at(np.full(len(held.wide), _IDLE))
@@ -219,8 +219,8 @@ def operate(held: Workers) -> tuple[dict[str, Floats], Ints]:
         needed = np.where(possible, replicas_for(question.rate, carried), 1.0)
         if question.goal == "latency" and question.pool.nodes is not None and not question.spread:
             needed = np.maximum(needed, replicas_in_pool(question, held.wide))
-        there = with_losses(question, needed, held.wide)[0] if question.spread else needed
-        rate = np.minimum(question.rate / there, carried)
+        left = needed if question.replicas is None else np.maximum(left_of(question, needed, held.wide), 1.0)
+        rate = np.minimum(question.rate / left, carried)
     met = loop.at(np.maximum(loop.running_at(rate), _IDLE))
     served = rate * needed if question.rate is None else np.full(len(needed), question.rate)
     found = {

@@ -97,8 +97,8 @@ class ServingQuestion:
         ttft_s, tpot_s: targets, None without; `quantile` of requests that must meet the first (0.95), None: the mean.
         step_quantile: of requests that must meet `tpot_s`, where that is another share than the first token's.
         survive_nodes: that may be lost with the load still carried. apart: never two replicas on one node.
-        replicas: that there are, None: as many as the load takes. spread: all that the load takes share it, also those
-            that may be lost, over all nodes of the pool; else it is the replicas without those, on the fewest nodes.
+        replicas: that there are, None: as many as the load takes. spread: over all nodes of the pool, not the fewest;
+            no more replicas are taken than the load asks for.
         max_model_len: longest sequence that must fit, None: the longest that prompt and output percentiles ask for.
         memory_share: as the engine calls it, None: its default.
         max_num_seqs, max_num_batched_tokens: of one step, None: the engine's; fewer leave more memory to the cache.

@@ -146,7 +146,7 @@ def _workers(
     rows: Ints,
 ) -> Workers:
     layouts = [layout_at(sizes, int(row)) for row in rows]
-    pairs = zip(layouts, (planned[int(row)] for row in rows), strict=True)
+    pairs = list(zip(layouts, (planned[int(row)] for row in rows), strict=True))
     room = [memories.places(question, decoder, layout, plan) for layout, plan in pairs]
     mean = question.lengths.mean_in + question.lengths.mean_out
     groups = np.array([memories.groups(layout) for layout in layouts])
@@ -156,5 +156,5 @@ def _workers(
         side_columns(question, moved, layouts, room),
         wide=np.array([layout.gpus for layout in layouts]),
         places=groups * np.array(room) / mean,
-        running=groups * memories.most_sequences(question, decoder),
+        running=np.array([memories.most_sequences(question, decoder, layout, plan) for layout, plan in pairs]),
     )
