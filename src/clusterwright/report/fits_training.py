@@ -9,6 +9,7 @@ from clusterwright.plan.fitting.training_searches import recipe_of
 from clusterwright.plan.fitting.training_settings import beside_settings, place_of, settings_of
 from clusterwright.plan.fitting.trainings import TrainingAnswer, calibration_words
 from clusterwright.plan.searching.machines import reported_gib
+from clusterwright.plan.searching.training_columns import HOST_SHARE
 from clusterwright.report.blocks import Bars, Block, Code, Grid, Heading, Lines
 from clusterwright.report.fits_interruptions import interruption_lines
 from clusterwright.report.fits_words import (
@@ -235,6 +236,18 @@ def _change(factor: float) -> str:
     return f"{factor - 1:+.1%}" if abs(factor - 1) >= _FINE else f"{factor - 1:+.2%}"
 
 
+def _hosts(fit: TrainingFit) -> Iterator[str]:
+    """What the host must have."""
+    need, have = fit.chosen.memory.host_gib, fit.machine.host_gib
+    if not need:
+        return
+    if have is None:
+        wanted = f"offload takes {number(_host_gib(fit))} GiB of a node"
+        yield f"host memory of {fit.machine.asked} is not known: {wanted}"
+    else:
+        yield f"host memory: {number(need)} of {number(have)} GiB for each GPU; up to {HOST_SHARE:.0%} are taken"
+
+
 def training_basis(answer: TrainingAnswer, internal: bool) -> Iterator[str]:
     """Basis and band of each kind of number."""
     fit = answer.first
@@ -246,7 +259,7 @@ def training_basis(answer: TrainingAnswer, internal: bool) -> Iterator[str]:
         if not fit.measured:
             yield f"no run on {fit.machine.gpu.name} was among them: constants of other GPUs stand for its own"
         low, high = fit.best.memory.band
-        yield f"memory: factors {low:g} to {high:g} on the peak, as published runs were off"
+        yield f"memory: factors {low:g} to {high:g} on the peak" + (", as published runs were off" if internal else "")
         recipe = fit.best.recipe
         if recipe.adapter_rank is not None and internal:
             yield "adapters: speed was held to five published LoRA runs of Llama 3 70B in fp8 (Megatron-Bridge, 26.06)"
@@ -254,6 +267,7 @@ def training_basis(answer: TrainingAnswer, internal: bool) -> Iterator[str]:
             yield "4-bit weights: what widening them costs comes from one published pair of runs (8B on an RTX 4090)"
         if recipe.offload != "none":
             yield "offload: one published run was held against it; nothing of the transfers is taken to be hidden"
+            yield from _hosts(fit)
     for each in answer.fits:
         if each.price is not None and (internal or each.price.for_sale):
             star = "* " if each.price.origin == "catalogue" else ""

@@ -41,6 +41,12 @@ class Machine:
     taken: tuple[str, ...] = ()
     sku: str = ""
 
+    @property
+    def host_gib(self) -> float | None:
+        """Memory of the host for one GPU, None where the catalogue does not know it."""
+        ram = None if self.shape is None else self.shape.ram
+        return None if ram is None or self.shape is None else float(ram.value) / 2**30 / self.shape.gpus
+
     def pool(self, gpus: int | None = None, price: float | None = None, currency: str = "USD") -> Pool:
         """GPUs of this kind: as many as are needed, or at most `gpus`; fewer than a node has make a smaller node."""
         node, nodes = self.gpus_per_node, None
@@ -54,6 +60,7 @@ class Machine:
             domain,
             nodes,
             self.nic_gbytes_s,
+            host_gib=self.host_gib,
             price_per_gpu_h=price,
             currency=currency,
         )

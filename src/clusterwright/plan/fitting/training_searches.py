@@ -22,6 +22,7 @@ from clusterwright.plan.searching.machines import reported_gib
 from clusterwright.plan.searching.questions import Losses, TrainingQuestion
 from clusterwright.plan.searching.reasons import WORDS, Reason
 from clusterwright.plan.searching.training import TrainingRow, TrainingSearch, search_training
+from clusterwright.plan.searching.training_reasons import host_words
 
 #: Tokens of a global batch where none is stated. All weights: what models of 7B to 70B were trained with (Llama 2 and
 #: 3: 4 M). Adapters: 32 sequences of 4,096 (Megatron-Bridge's LoRA recipes of Llama 3 70B, release 26.06).
@@ -231,7 +232,7 @@ def _verdict(search: TrainingSearch) -> TrainingVerdict:
     reasons = search.reasons()
     if Reason.DEADLINE in reasons:
         return "late"
-    return "too big" if Reason.MEMORY in reasons else "impossible"
+    return "too big" if {Reason.MEMORY, Reason.HOST} & set(reasons) else "impossible"
 
 
 def _missed(search: TrainingSearch) -> str:
@@ -240,4 +241,6 @@ def _missed(search: TrainingSearch) -> str:
     have, count = reported_gib(search.question.pool.gpu), f"{search.gpus:,} GPU{'s' * (search.gpus != 1)}"
     if closest == Reason.MEMORY:
         return f"no layout of {count} fits {have:.1f} GiB, whatever is recomputed"
+    if closest == Reason.HOST:
+        return f"{count}: {host_words(search.question, search.gpus)}"
     return f"{count}: {WORDS[closest]}"

@@ -7,7 +7,7 @@ from typing import Final
 from clusterwright.physics.training.states import states_of
 from clusterwright.plan.searching.machines import reported_gib, system
 from clusterwright.plan.searching.questions import TrainingQuestion
-from clusterwright.plan.searching.training_columns import flop_per_token
+from clusterwright.plan.searching.training_columns import flop_per_token, host_gib, host_room_gib
 
 #: Most GPUs that are tried where the pool has no limit.
 _MOST: Final = 32768
@@ -34,6 +34,8 @@ def _least(question: TrainingQuestion) -> float:
         states = states_of(recipe)
         divided = sum(held.divided + held.whole for held in (states.weights, states.gradients, states.optimizer))
         least = parameters * divided / (reported_gib(question.pool.gpu) * _GIB)
+    if question.pool.host_gib is not None:
+        least = max(least, host_gib(question, 1) / host_room_gib(question))
     if question.tokens is not None and question.deadline_s:
         peak = system(question.pool).peak(recipe.precision)
         least = max(least, question.tokens * flop_per_token(question) / question.deadline_s / peak)

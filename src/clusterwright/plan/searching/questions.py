@@ -29,6 +29,7 @@ class Pool:
         nodes: that there are; None: as many as are needed.
         nic_gbytes_s: rate of the NIC of one GPU, one direction, GB/s; None: no network between nodes is known.
         oversubscription: of the network between nodes, at least 1.
+        host_gib: memory of a GPU's host, its share of the node's; None where unknown: then any number of states fits.
         price_per_gpu_h: money per GPU and hour; None where unknown.
         currency: of the price.
     """
@@ -39,6 +40,7 @@ class Pool:
     nodes: int | None = None
     nic_gbytes_s: float | None = None
     oversubscription: float = 1.0
+    host_gib: float | None = None
     price_per_gpu_h: float | None = None
     currency: str = "USD"
 

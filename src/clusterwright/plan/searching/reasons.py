@@ -26,10 +26,11 @@ class Reason(IntEnum):
     CONTEXT = 15
     FORMAT = 16
     MEMORY = 17
-    TTFT = 18
-    TPOT = 19
-    LOAD = 20
-    DEADLINE = 21
+    HOST = 18
+    TTFT = 19
+    TPOT = 20
+    LOAD = 21
+    DEADLINE = 22
 
 
 #: What each rule says, in words that hold for any layout.
@@ -52,6 +53,7 @@ WORDS: dict[Reason, str] = {
     Reason.CONTEXT: "sequences longer than the model's own limit",
     Reason.FORMAT: "the GPU has no unit for the weights' format",
     Reason.MEMORY: "does not fit the GPU's memory",
+    Reason.HOST: "what is offloaded does not fit the host's memory",
     Reason.TTFT: "misses the time to first token even without other load",
     Reason.TPOT: "misses the time per token even without other load",
     Reason.LOAD: "the load takes more GPUs than the pool has",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
+from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.calibration import CALIBRATED, SpeedConstants
-from clusterwright.physics.training.memory import training_memory_arrays
+from clusterwright.physics.training.memory import host_bytes, training_memory_arrays
 from clusterwright.physics.training.recipes import MEMORY, MemoryConstants, Recipe
 from clusterwright.physics.training.runs import Checkpointing, Run, plan_run
 from clusterwright.physics.training.shares import trained_parameters
@@ -24,6 +26,9 @@ from clusterwright.plan.searching.training_layouts import structural, training_l
 
 #: What selective recomputation drops where the recipe names nothing of its own: what is cheap to compute again.
 CHEAP: Final = ("core_attn", "layernorm", "moe_act", "mla_up_proj")
+#: Share of a host's memory that offloaded states may take: our default; the rest is for the system, data loaders and
+#: buffers that are pinned.
+HOST_SHARE: Final = 0.8
 _DAY_S: Final = 86400.0
 
 
@@ -120,10 +125,22 @@ def judge(
         )
         left = left[~fits]
     reason[left] = int(Reason.MEMORY)
+    if host_gib(question, job_gpus) > host_room_gib(question):
+        reason[reason == Reason.NONE] = int(Reason.HOST)
     if question.tokens is not None and question.deadline_s is not None:
         late = (reason == Reason.NONE) & (days_of(question, seconds, gpus(columns)) * _DAY_S > question.deadline_s)
         reason[late] = int(Reason.DEADLINE)
     return Judged(columns, reason, recompute, memory, seconds, how)
+
+
+def host_gib(question: TrainingQuestion, job_gpus: int) -> float:
+    """GiB that the host of each of so many GPUs holds of what is offloaded."""
+    return host_bytes(question.decoder, Layout(dp=job_gpus), question.recipe) / 2**30
+
+
+def host_room_gib(question: TrainingQuestion) -> float:
+    """GiB that the host of a GPU has for it, without end where nobody knows."""
+    return math.inf if question.pool.host_gib is None else question.pool.host_gib * HOST_SHARE
 
 
 def tokens_per_step(question: TrainingQuestion) -> float:

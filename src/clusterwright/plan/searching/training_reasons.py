@@ -16,7 +16,7 @@ from clusterwright.plan.searching.machines import inner_domain, reported_gib, sy
 from clusterwright.plan.searching.questions import TrainingQuestion
 from clusterwright.plan.searching.reasons import WORDS, Reason
 from clusterwright.plan.searching.shapes import shape_of
-from clusterwright.plan.searching.training_columns import Judged, days_of
+from clusterwright.plan.searching.training_columns import Judged, days_of, host_gib, host_room_gib
 
 if TYPE_CHECKING:
     from clusterwright.plan.searching.training import TrainingRow
@@ -59,10 +59,18 @@ def explain(
         need, have = float(np.nanmin(judged.memory_gib)), reported_gib(question.pool.gpu) * question.memory_share
         how = judged.recipe_at(int(np.nanargmin(judged.memory_gib))).recompute
         return f"needs {need - have:.1f} GiB more per GPU ({need:.1f} of {have:.1f} GiB with recomputation {how})"
+    if reason == Reason.HOST:
+        return host_words(question, layout.gpus)
     if reason == Reason.DEADLINE:
         days = float(np.nanmin(days_of(question, judged.step_s, np.full(len(judged.step_s), layout.gpus))))
         return f"ends after {days:.3g} days, wanted {(question.deadline_s or 0) / 86400:.3g}"
     return _structure(question, layout, micro, reason) or WORDS[reason]
+
+
+def host_words(question: TrainingQuestion, job_gpus: int) -> str:
+    """What the host of a GPU would hold, and what it has for it."""
+    need, have = host_gib(question, job_gpus), host_room_gib(question)
+    return f"the host would hold {need:,.0f} GiB a GPU, and has {have:,.0f} GiB for it"
 
 
 def crossing(question: TrainingQuestion, speed: SpeedConstants, layout: Layout, best: TrainingRow | None) -> str:

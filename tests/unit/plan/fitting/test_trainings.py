@@ -10,6 +10,7 @@ import pytest
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.physics.failures import MTTF_BAND, ettr_exact
+from clusterwright.physics.layouts import Layout
 from clusterwright.plan.fitting.bills import bill_of
 from clusterwright.plan.fitting.machines import find_machine
 from clusterwright.plan.fitting.reading import read_wants
@@ -17,6 +18,7 @@ from clusterwright.plan.fitting.training_effects import part_shares
 from clusterwright.plan.fitting.training_settings import beside_settings, settings_of
 from clusterwright.plan.fitting.trainings import TrainingAnswer, answer_training
 from clusterwright.plan.searching.machines import reported_gib
+from clusterwright.plan.searching.reasons import Reason
 
 TODAY = datetime.date(2026, 6, 30)
 #: Jobs of several kinds: dense and sparse, pipelines, adapters, offload, one GPU.
@@ -319,3 +321,26 @@ def test_a_power_feeds_the_spare_nodes_that_were_asked_for() -> None:
     assert bill.facility_kw <= 300
     without = ask("llama-3.1-8b", "dgx-h100", power="300kW", survive="0")
     assert without.first.chosen.nodes >= answer.first.chosen.nodes
+
+
+def test_the_host_s_memory_bounds_what_is_offloaded() -> None:
+    """A node of 2 TiB holds 18 B for each of 70 G parameters, an eighth of it does not; 671 G take eight nodes."""
+    assert ask("llama-3.3-70b", "dgx-h100", gpus="8", offload="parameters").holds
+    alone = ask("llama-3.3-70b", "dgx-h100", gpus="1", offload="parameters").first
+    assert alone.verdict == "too big"
+    assert "the host would hold 1,183 GiB a GPU" in alone.missed
+    large = ask("deepseek-v3", "dgx-h200", offload="parameters").first
+    room = large.machine.host_gib
+    assert room is not None
+    assert large.chosen.memory.host_gib <= 0.8 * room
+    # What nobody knows is not taken to be too little.
+    assert find_machine(load_catalogue(), "rtx-a6000").host_gib is None
+    assert ask("llama-3.3-70b", "rtx-a6000", gpus="1", method="qlora", offload="parameters").holds
+
+
+def test_why_a_layout_was_not_taken_says_what_the_host_lacks() -> None:
+    search = ask("llama-3.3-70b", "dgx-h100", gpus="1", offload="parameters").first.search
+    assert search is not None
+    said = search.why_not(Layout())
+    assert said.reason == Reason.HOST
+    assert "has 205 GiB for it" in said.text
