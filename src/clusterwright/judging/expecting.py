@@ -128,7 +128,8 @@ def expect_jobs(architecture: Architecture, plan: Plan) -> Expectation:
         lacking = planned.replicas_wanted - len(found)
         if lacking > 0:
             why = f"{len(found)} of {planned.replicas_wanted} replicas have a place; {_why_unplaced(planned)}"
-            missing.append(Unexpected(name, lacking * planned.layout.gpus, why))
+            placed = sum(len(a.gpus) for a in planned.placement)
+            missing.append(Unexpected(name, planned.wanted_gpus - placed, why))
     return Expectation(tuple(jobs), tuple(missing))
 
 

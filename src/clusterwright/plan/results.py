@@ -518,6 +518,13 @@ class WorkloadPlan:
         """The placement choice that the plan uses."""
         return next((c for c in self.choices if c.chosen), None)
 
+    @property
+    def wanted_gpus(self) -> int:
+        """GPUs of all replicas, or of all prefill and decode workers, that it should have; 0 without a layout."""
+        if isinstance(self.service, ServicePlan) and self.service.split is not None:
+            return self.service.split.gpus
+        return self.replicas_wanted * self.layout.gpus if self.layout is not None else 0
+
 
 @dataclass(frozen=True, slots=True)
 class SparesPlan:

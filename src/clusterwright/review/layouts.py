@@ -240,6 +240,8 @@ def parallelism_undeclared(subject: Subject) -> Iterator[Hit]:
         if workload.train is not None and workload.train.gpus > 1:
             path = f"workloads.{planned.name}.train.parallel"
             yield Hit(path, f"{planned.name} trains on {workload.train.gpus} GPUs and declares no layout")
+        elif workload.serve is not None and workload.serve.disaggregated is not None:
+            continue  # halves that are left open are left to the search on purpose
         elif workload.serve is not None and planned.layout is not None and planned.layout.gpus > 1:
             yield Hit(
                 f"workloads.{planned.name}.serve.parallel",
@@ -266,8 +268,11 @@ def workload_not_placed(subject: Subject) -> Iterator[Hit]:
         if planned.chosen is not None and not planned.chosen.feasible:
             continue  # a rule about layouts says why
         if planned.replicas_placed < planned.replicas_wanted and not subject.all_spare(planned.pool):
-            field = "serve.replicas" if workload.serve is not None else "train.gpus"
+            apart = workload.serve is not None and workload.serve.disaggregated is not None
+            field = "train.gpus" if workload.serve is None else f"serve.{'disaggregated' if apart else 'replicas'}"
             wanted = f"{planned.replicas_wanted} × {planned.layout.gpus} GPUs"
+            if apart:
+                wanted = f"{planned.replicas_wanted} prefill and decode workers on {planned.wanted_gpus} GPUs"
             message = f"{planned.name} wants {wanted}; with all other workloads {planned.replicas_placed} find a place"
             yield Hit(f"workloads.{planned.name}.{field}", message)
 
@@ -296,9 +301,10 @@ def load_above_capacity(subject: Subject) -> Iterator[Hit]:
             yield undecided(path, f"what {planned.name} carries ({reason})", "declare serve.replica_rate, measured")
             continue
         if service.capacity.value < service.rate.value * (1 - 1e-9):
-            path = f"workloads.{planned.name}.serve.replicas"
+            apart = workload.serve.disaggregated is not None
+            path = f"workloads.{planned.name}.serve.{'disaggregated' if apart else 'replicas'}"
             message = (
-                f"{counted(planned.replicas_placed, 'replica')} of {planned.name} "
+                f"{counted(planned.replicas_placed, 'worker' if apart else 'replica')} of {planned.name} "
                 f"{'carries' if planned.replicas_placed == 1 else 'carry'} {service.capacity}"
             )
             yield Hit(path, f"{message}{_basis(service)}; the load is {workload.serve.rate}")

@@ -287,10 +287,14 @@ def replicas_exceed_potential(subject: Subject) -> Iterator[Hit]:
         if workload.serve is None or planned is None or queue not in subject.queues or queue is None:
             continue
         most = sum(balances[pool].potential(queue) for pool in pools)
-        wanted = planned.replicas_wanted * gpus
+        apart = workload.serve.disaggregated is not None
+        wanted = planned.wanted_gpus if apart else planned.replicas_wanted * gpus
         if gpus <= most < wanted:
             ask = f"{counted(planned.replicas_wanted, 'replica')} of {name} × {counted(gpus, 'GPU')} = {wanted}"
-            yield Hit(f"workloads.{name}.serve.replicas", f"{ask}; queue {queue} holds {most:g}")
+            if apart:
+                ask = f"prefill and decode workers of {name} need {counted(wanted, 'GPU')}"
+            field = "disaggregated" if apart else "replicas"
+            yield Hit(f"workloads.{name}.serve.{field}", f"{ask}; queue {queue} holds {most:g}")
 
 
 @_TABLE.rule(

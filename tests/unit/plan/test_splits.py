@@ -9,8 +9,10 @@ import pytest
 from builders.plans import document
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.files.catalogue import load_catalogue
+from clusterwright.judging.expecting import expect_jobs
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import Unplanned
+from clusterwright.report.html.plans import render_plan as render_page
 from clusterwright.report.plans import plan_values, render_plan
 
 TEXT = """
@@ -80,7 +82,9 @@ def test_the_handover_is_the_cache_of_a_prompt_over_a_nic():
     each = 2 * 80 * 8 * 128 * 2 / 2  # keys and values, layers, heads, width, 16 bit, over two decode ranks
     assert plan.figures["workloads.chat.service.handed"].value == pytest.approx(4000 * each / 1e6)
     slow = planned("fabric.networks.ib.rate=100 Gb/s")
-    assert slow.workload("chat").service.split.handover.value > 2.5 * service().split.handover.value
+    beside = next(f.value for name, f in plan.figures.items() if name.endswith("handover_ms")) / 1e3
+    fast_s, slow_s = (p.workload("chat").service.split.handover.value for p in (plan, slow))
+    assert slow_s - beside == pytest.approx(4 * (fast_s - beside))
     six = f"{SPLIT}.prefill.workers=6"
     assert service("fabric.networks.ib.rate=100 Gb/s", six).ttft.value > service(six).ttft.value
 
@@ -145,3 +149,20 @@ def test_with_speculation_only_decode_workers_draft():
     drafted, plain = service(*changes), service(*changes[:2])
     assert drafted.split.prefill.rate.value == pytest.approx(plain.split.prefill.rate.value, rel=0.05)
     assert drafted.split.decode.rate.value > plain.split.decode.rate.value
+
+
+def test_what_is_expected_to_run_counts_both_halves():
+    plan = planned("pools.gpu.nodes=n-[1-3]")
+    chat = plan.workload("chat")
+    assert chat.wanted_gpus == chat.service.split.gpus > 24
+    expected = expect_jobs(document(TEXT, "pools.gpu.nodes=n-[1-3]").architecture, plan)
+    (missing,) = expected.missing
+    assert missing.ranks == chat.wanted_gpus - sum(len(a.gpus) for a in chat.placement)
+    whole = planned()
+    assert len(expect_jobs(document(TEXT).architecture, whole).jobs) == whole.workload("chat").replicas_wanted
+
+
+def test_the_page_of_a_split_shows_both_halves_and_their_curve():
+    page = str(render_page(planned()))
+    assert "decode workers carries (TP2)" in page
+    assert "all prefill and decode workers" in page
