@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: Keys at the top of an answer, of a machine, of its price, and of what was asked, that only the house sees.
+#: Keys at the top of an answer, of a machine, of its price and failures, and of what was asked, for the house alone.
 WITHHELD: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset({"close", "effects", "lost", "elsewhere"}),
     "machines": frozenset({"times"}),
     "price": frozenset({"low", "high", "age_days", "stale", "sold_per_gpu_hour"}),
     "asked": frozenset({"profile"}),
+    "interruptions": frozenset({"origin"}),
 }
 
 
@@ -26,6 +27,8 @@ def _machine(values: Mapping[str, Any]) -> dict[str, Any]:
     kept = _without(values, "machines")
     if kept.get("price"):
         kept["price"] = _without(kept["price"], "price")
+    if kept.get("interruptions"):
+        kept["interruptions"] = _without(kept["interruptions"], "interruptions")
     return kept
 
 

@@ -35,7 +35,7 @@ def interruption_lines(answer: TrainingAnswer, fit: TrainingFit) -> Iterator[str
         often = "" if count is None else f", {_times(count)}"
         yield (
             f"the job fails every {banded(lost.mttf_h)} h{often}: {lost.failures:g} failures per 1,000 node-days"
-            f"{_rate(lost.origin, origin('failures'))}; each takes {span(own.restart_s)}{origin('restart')} "
+            f"{_rate(answer, lost.origin, origin('failures'))}; each takes {span(own.restart_s)}{origin('restart')} "
             "and half an interval"
         )
     yield f"goodput {share_words(lost.goodput)}: useful time ÷ all time, as a process of such failures has it"
@@ -49,10 +49,11 @@ def _times(count: float) -> str:
     return f"in this run with a probability of {_percent(-math.expm1(-count))}"
 
 
-def _rate(origin: str, said: str) -> str:
+def _rate(answer: TrainingAnswer, origin: str, said: str) -> str:
     if origin != "assumed":
         return said
-    return " [assumed: RSC-1, arXiv:2410.21680; jobs of 1,024 GPUs were seen to fail 3.6 × as often]"
+    doubt = "; jobs of 1,024 GPUs were seen to fail 3.6 × as often" if answer.audience == "internal" else ""
+    return f" [assumed: RSC-1, arXiv:2410.21680{doubt}]"
 
 
 def _spares(answer: TrainingAnswer, fit: TrainingFit, repair: str) -> str:
