@@ -24,13 +24,35 @@ RECOMPUTED: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("Kimi_K2", ""): ("mla_up_proj",),
     ("Nemotron_3_Ultra", ""): ("moe_act",),
 }
-#: Models and formats of which the recipe of one system recomputes nothing.
+#: Models of experts on systems whose recipes use no CUDA graphs; "" for all systems.
+EAGER: Final = (
+    ("DeepSeekV3", "DGX-H100"),
+    ("GPT OSS 120B", "DGX-B200"),
+    ("GPT OSS 120B", "DGX-GB200"),
+    ("GPT OSS 120B", "DGX-H100"),
+    ("Kimi_K2", ""),
+    ("Nemotron_3_Super", "DGX-B200"),
+    ("Nemotron_3_Ultra", ""),
+    ("Qwen3_235B_a22B", "DGX-B200"),
+    ("Qwen3_235B_a22B", "DGX-B300"),
+    ("Qwen3_235B_a22B", "DGX-H100"),
+    ("Qwen3_30B_a3B", "DGX-H100"),
+)
+#: Models and formats whose recipe on one system recomputes nothing and runs from one CUDA graph.
 _NOTHING: Final = (("GPT OSS 120B", "DGX-GB200", "mxfp8"),)
+
+
+def without_graphs(run: Run) -> bool:
+    """Whether the recipe of a run launches expert layers kernel by kernel; DeepSeek-V3 on B200 does in 16 stages."""
+    if (run.model, run.system, run.precision) in _NOTHING:
+        return False
+    known = (run.model, run.system) in EAGER or (run.model, "") in EAGER
+    return known or (run.model == "DeepSeekV3" and run.system == "DGX-B200" and run.pp == 16)
 
 
 def set_by_recipe(run: Run) -> dict[str, Any]:
     """Fields of `Recipe` that the recipe of a run sets."""
-    found: dict[str, Any] = {"gradient_accumulation_bytes": GRADIENT_BYTES}
+    found: dict[str, Any] = {"gradient_accumulation_bytes": GRADIENT_BYTES, "graphs": not without_graphs(run)}
     modules = RECOMPUTED.get((run.model, run.system)) or RECOMPUTED.get((run.model, ""))
     if modules and (run.model, run.system, run.precision) not in _NOTHING:
         found |= {"recompute": "selective", "modules": modules}

@@ -173,8 +173,9 @@ def _row(run: Run, runs: Sequence[Run], decoders: Mapping[str, Decoder], fitted:
     decoder, group = decoders.get(run.model), run.system
     if decoder is None:
         return Row(run.id, group, None, run.tokens_per_s, False, run.model, "no decoder of this architecture")
-    constants = fitted.constants(run.system, run.precision, run.release, decoder.is_moe)
-    step = step_time(decoder, layout_of(run), recipe_of(run, decoder), SYSTEMS[run.system], constants)
+    recipe = recipe_of(run, decoder)
+    constants = fitted.constants(run.system, run.precision, run.release, decoder.is_moe, graphs=recipe.graphs)
+    step = step_time(decoder, layout_of(run), recipe, SYSTEMS[run.system], constants)
     predicted = step.tokens_per_s / run.gpus
     inside = BAND[0] <= run.tokens_per_s / predicted <= BAND[1]
     text = f"{run.id} {run.model} {run.precision} {layout_of(run)}"

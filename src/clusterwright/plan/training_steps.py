@@ -134,7 +134,9 @@ def step_figures(
         )
     except ValueError as lacking:
         return sheet.miss(prefix, str(lacking), f"{path}.mfu", f"{path}.step_time")
-    constants = CALIBRATED.constants(system.name, recipe.precision, moe=decoder.is_moe, framework=recipe.framework)
+    constants = CALIBRATED.constants(
+        system.name, recipe.precision, moe=decoder.is_moe, framework=recipe.framework, graphs=recipe.graphs
+    )
     sizes = _sizes(training_layout(layout))
     base = {f.name: float(getattr(constants, f.name)) for f in fields(SpeedConstants)}
     base |= {"peak": system.peak(recipe.precision), "bf16": system.bf16, "memory": system.memory_bytes_s}

@@ -74,7 +74,8 @@ class Calibration:
     """Fitted constants.
 
     Args:
-        base: by name of a SpeedConstants field, for GB200, fp8 and release `release`.
+        base: by name of a SpeedConstants field, for GB200, fp8 and release `release`; eager: factor on launches of
+            expert layers without CUDA graphs.
         compute: factor on products and attention by system (clocks under power limits).
         host: factor on launches by system (host processor).
         formats: factor on products by number format, which low precision does not speed up in proportion.
@@ -94,14 +95,25 @@ class Calibration:
     frameworks: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def constants(
-        self, system: str, precision: str, release: str = "", moe: bool = True, framework: str = "megatron"
+        self,
+        system: str,
+        precision: str,
+        release: str = "",
+        moe: bool = True,
+        framework: str = "megatron",
+        graphs: bool = True,
     ) -> SpeedConstants:
-        """Constants of a run; the newest release where none is named, plain x86 hosts where the system is unknown."""
+        """Constants of a run; the newest release where none is named, plain x86 hosts where the system is unknown.
+
+        Args:
+            graphs: as of a `Recipe`; frameworks other than Megatron have none for experts.
+        """
         b = self.base
         compute = self._compute(system)
         x86 = sum(self.host.values()) / len(self.host) if self.host else 1.0
         host = self.host.get(system, 1.0 if system.startswith("DGX-GB") else x86)
         software = self._software(release) if moe else 1.0
+        eager = b.get("eager", 1.0) if moe and not (graphs and framework == "megatron") else 1.0
         form = self.formats.get("bf16" if precision == "fp16" else precision, 1.0)
         slower, attention = self.frameworks.get(framework, (1.0, 1.0))
         compute, software = compute * slower, software * slower
@@ -112,7 +124,7 @@ class Calibration:
             attention=b["attention"] * compute * attention,
             scan=b["scan"] * compute,
             passes=b["passes"] * software,
-            launch_s=b["launch_s"] * host * software,
+            launch_s=b["launch_s"] * host * software * eager,
             tensor=b["tensor"] * slower,
             exchange=b["exchange"] * software,
             overlapped=b["overlapped"] * software,
@@ -142,24 +154,25 @@ class Calibration:
 
 CALIBRATED: Final = Calibration(
     base={
-        "products": 1.549,
-        "experts": 1.653,
-        "attention": 1.1,
-        "scan": 2.214,
-        "passes": 15.51,
-        "launch_s": 0.0009477,
-        "tensor": 0.8661,
-        "exchange": 0.5491,
-        "overlapped": 0.2692,
-        "gradients": 1.073,
+        "products": 1.542,
+        "experts": 1.541,
+        "attention": 1.098,
+        "scan": 2.117,
+        "passes": 17.01,
+        "launch_s": 0.0007884,
+        "tensor": 0.9413,
+        "exchange": 0.5227,
+        "overlapped": 0.2641,
+        "gradients": 1.019,
+        "eager": 1.852,
         "optimizer": 1.5,
     },
-    compute={"DGX-B200": 0.9474, "DGX-B300": 0.784, "DGX-GB300": 0.826, "DGX-H100": 0.7498},
-    host={"DGX-B200": 1.657, "DGX-B300": 2.193, "DGX-H100": 1.939},
-    formats={"bf16": 1.162, "mxfp8": 1.094, "nvfp4": 1.414},
-    software={"25.09": 1.338, "25.11": 1.376, "26.02": 1.333, "26.04": 1.211, "26.06": 1.0, "26.08": 0.9452},
+    compute={"DGX-B200": 0.9832, "DGX-B300": 0.9111, "DGX-GB300": 0.8194, "DGX-H100": 0.8217},
+    host={"DGX-B200": 1.156, "DGX-B300": 1.868, "DGX-H100": 1.196},
+    formats={"bf16": 1.067, "mxfp8": 1.093, "nvfp4": 1.379},
+    software={"25.09": 1.287, "25.11": 1.403, "26.02": 1.349, "26.04": 1.23, "26.06": 1.0, "26.08": 0.9524},
     fitted_on="NVIDIA Megatron-Bridge performance summary and archive, 25.09 to 26.08",
     date="2026-12-01",
-    error=(0.125, 0.094),
-    frameworks={"torchtitan": (1.000, 4.934)},
+    error=(0.125, 0.090),
+    frameworks={"torchtitan": (0.971, 4.515)},
 )

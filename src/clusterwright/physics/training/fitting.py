@@ -26,7 +26,7 @@ from clusterwright.physics.training.systems import System
 GUESSES: Final[dict[str, tuple[float, float]]] = {
     "products": (1.5, 0.3), "experts": (1.8, 0.3), "attention": (1.2, 0.15), "scan": (1.5, 0.4), "passes": (4.0, 0.7),
     "launch_s": (3e-4, 1.0), "tensor": (0.5, 0.35), "exchange": (0.8, 0.7), "overlapped": (0.5, 0.7),
-    "gradients": (0.6, 0.7),
+    "gradients": (0.6, 0.7), "eager": (1.5, 0.4),
 }  # fmt: skip
 _OPTIMIZER: Final = 1.5
 _SYSTEM_WIDTH, _HOST_WIDTH, _FORMAT_WIDTH, _SOFTWARE_WIDTH = 0.3, 0.4, 0.4, 0.2
@@ -58,6 +58,7 @@ class _Table:
     bubble: Array
     virtual: Array
     moe: Array
+    eager: Array
     log_measured: Array
     names: tuple[str, ...]
     guess: Array
@@ -116,6 +117,7 @@ def _table(runs: Sequence[Measured]) -> _Table:
         step=step,
         bubble=1 + (pp - 1) / (vp * step["micro-batches"]),
         virtual=vp,
+        eager=np.array([r.decoder.is_moe and not r.recipe.graphs for r in runs]),
         moe=np.array([r.decoder.is_moe for r in runs]),
         log_measured=np.log([r.step_s for r in runs]),
         names=names,
@@ -148,7 +150,7 @@ def _log_predicted(table: _Table, x: Array) -> Array:
         "attention": value["attention"] * compute,
         "state scan": value["scan"] * compute,
         "elementwise passes": value["passes"] * software,
-        "launches": value["launch_s"] * host * software,
+        "launches": value["launch_s"] * host * software * np.where(table.eager, value["eager"], 1.0),
         "tensor exchange": value["tensor"],
         "context exchange": value["tensor"],
         "expert exchange": np.where(table.virtual > 1, value["overlapped"], value["exchange"]) * software,

@@ -114,7 +114,9 @@ def step_time_arrays(
 
 
 def _calibrated(decoder: Decoder, recipe: Recipe, system: System) -> SpeedConstants:
-    return CALIBRATED.constants(system.name, recipe.precision, moe=decoder.is_moe, framework=recipe.framework)
+    return CALIBRATED.constants(
+        system.name, recipe.precision, moe=decoder.is_moe, framework=recipe.framework, graphs=recipe.graphs
+    )
 
 
 def step_terms(

@@ -185,3 +185,16 @@ def test_a_run_loses_checkpoints_and_failures() -> None:
     assert fast.interval_s >= fast.write_s
     assert slow.ideal_days < fast.days < slow.days
     assert slow.goodput == pytest.approx(slow.ideal_days / slow.days)
+
+
+def test_experts_without_graphs_wait_for_the_host_and_dense_layers_do_not() -> None:
+    system, eager = SYSTEMS["DGX-GB200"], CALIBRATED.base["eager"]
+    for facts, factor in ((QWEN3_MOE, eager), (LLAMA, 1.0)):
+        model, layout = decoder(facts), Layout(dp=8)
+        launches = [
+            dict(step_time(model, layout, Recipe(graphs=graphs), system).terms)["launches"] for graphs in (True, False)
+        ]
+        assert launches[1] / launches[0] == pytest.approx(factor)
+    assert eager > 1
+    plain = CALIBRATED.constants("DGX-GB200", "bf16", framework="deepspeed").launch_s
+    assert plain == CALIBRATED.constants("DGX-GB200", "bf16", framework="deepspeed", graphs=False).launch_s
