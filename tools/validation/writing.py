@@ -29,8 +29,10 @@ is said. Use it to decide how much margin an estimate needs. `cw calibrate` repl
 of your own measurements ([calibrate.md](calibrate.md)); [planning.md](planning.md) says what the planner computes.
 
 - *mean*, *median*, *p90*: of the error |predicted ÷ measured − 1|.
-- *in band*: share of rows within the band of the set. A group of at least {least} rows must reach {share:.0f} %; one
-  with fewer is shown and not judged (*too few*); sets without a demand of their own are *listed*.
+- *in band*: share of rows within the band of the set. Times of serving have bands of their own, set without the rows
+  that are scored; beside a group stands the median of its rows' ends, and they are to hold nine of ten. A group of at
+  least {least} rows must reach {share:.0f} %; one with fewer is shown and not judged (*too few*); sets without a demand
+  of their own are *listed*.
 - *no answer*: rows that the planner refuses. They count as outside the band.
 - *bias*: median of predicted ÷ measured − 1. A family of at least {least} rows whose median error is over twice that of
   its set is FAR OFF, which misses the bar.
@@ -50,8 +52,12 @@ What the numbers below cannot say of themselves:
 - **Serving** is measured in closed loops, most of them one publisher's sweeps, with prompts of one length that share
   nothing. Rows that were held out still share its harness. Percentiles under arrivals, prefix reuse and speculation are
   computed, and hardly measured. Published settings are tuned ones: an engine with its defaults is slower.
-- **Disaggregated serving** without worker counts cannot be predicted from what is published: those rows are listed,
-  and the notes of *serving* say what the errors are with them counted in.
+- **Bands of serving** are wide because engines differ by model, release and settings more than by GPU. The way a band
+  is set (shares, least rows, drawing to wider sets) was chosen after looks at how often earlier ways held.
+- **Disaggregated serving** without worker counts cannot be predicted from what is published: those rows are listed, as
+  are 20 of SGLang on GB200 that give 72 GPUs of several workers as one tensor size; the notes of *serving* say what the
+  errors are with them counted in. Where a decode worker's limit on sequences is not told, a request may wait for
+  another's whole output: the upper end of TTFT on GB200 and GB300.
 - **Training throughput** is what the framework's vendor published for its own best recipes; what they recompute stands
   in recipes that change with every release, and is used only where it never changed. A first run on a new cluster is
   slower; so are early releases of a model, whose dispatcher of experts waits for the host.
