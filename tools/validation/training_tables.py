@@ -38,7 +38,7 @@ class Run:
     """One published run.
 
     Args:
-        kind: pretraining, sft or lora; fsdp: weights sharded; dropped: experts drop tokens (capacity 1).
+        kind: pretraining, sft or lora; fsdp: weights sharded.
         marked: the page notes a known regression.
         tflops: model TFLOP/s per GPU as printed, 0 where not.
     """
