@@ -23,6 +23,7 @@ workloads:
     target: {ttft_p95: 2 s, tpot_p95: 50 ms}
 """
 SERVE = "workloads.chat.serve"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "serving-trace" / "service.yaml"
 
 
 def written(folder: Path, said: str = "lengths: {trace: traces/t.jsonl}", *, blocks: bool = True) -> Path:
@@ -99,3 +100,13 @@ def test_declared_reuse_shortens_the_prefill_only(tmp_path):
     assert reused.workload("chat").memory.max_concurrency == plain.workload("chat").memory.max_concurrency
     assert reused.workload("chat").service.prefix_reuse.own_origin is Origin.DECLARED
     assert any("prefix reuse counts on" in limit for limit in reused.limits)
+
+
+def test_the_example_is_planned_from_the_trace_beside_it():
+    plan = plan_files([EXAMPLE])
+    service = plan.workload("chat").service
+    assert plan.misfits == ()
+    assert service.split.prefill.placed == service.split.prefill.wanted
+    assert service.kept_tokens.value == pytest.approx(1.85)
+    assert 0 < service.prefix_reuse.value < 1
+    assert plan.workload("chat").payload.meets_target

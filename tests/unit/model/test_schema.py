@@ -67,6 +67,21 @@ def test_it_accepts_short_forms_as_the_parser_does(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("serve", "accepted"),
+    [
+        ("lengths: {trace: t.csv}, disaggregated: true", True),
+        ("in: 5 tokens, out: 5 tokens, rate: 1 req/s, disaggregated: {prefill: {workers: 2}}", True),
+        ("in: 5 tokens, rate: 1 req/s", False),
+        ("lengths: {trace: t.csv}, disaggregated: 3", False),
+        ("lengths: {trace: t.csv}, speculation: {method: mtp, tokens: 1}", False),
+    ],
+)
+def test_a_trace_stands_for_lengths_and_rate(serve: str, accepted: bool) -> None:
+    text = HEAD + f"workloads: {{w: {{model: m, serve: {{engine: vllm, precision: fp8, {serve}}}}}}}\n"
+    assert (errors_of(text) == []) is accepted
+
+
+@pytest.mark.parametrize(
     ("text", "path"),
     [
         (HEAD + "pols: {}\n", "$"),
