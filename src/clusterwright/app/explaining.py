@@ -11,7 +11,7 @@ from clusterwright.app.planning import plan_files
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.figures import Figure
 from clusterwright.model.terms import TERMS, Term, find_term, nearest_terms, terms_of_figure
-from clusterwright.report.plans import derivation_values, find_figure, render_derivation
+from clusterwright.report.plan_figures import derivation_values, find_figure, render_derivation
 from clusterwright.report.reviews import WIDTH, render_rule, rule_values
 from clusterwright.report.terms import render_term, render_terms, term_values
 from clusterwright.review.rulebook import find_rule, nearest_rules

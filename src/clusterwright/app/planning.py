@@ -14,14 +14,14 @@ from clusterwright.model.workloads import Goal
 from clusterwright.plan.ages import aged_inputs
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import Plan
-from clusterwright.report.plans import (
+from clusterwright.report.plan_figures import (
     derivation_values,
     figure_names,
     find_figure,
     plan_values,
     render_derivation,
-    render_plan,
 )
+from clusterwright.report.plans import render_plan
 
 
 def plan_files(

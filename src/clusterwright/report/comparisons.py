@@ -11,7 +11,7 @@ from clusterwright.lib.figures import Figure, format_band
 from clusterwright.model.differences import Said
 from clusterwright.plan.comparing import Alone, Cell, Comparison, Row, Trust
 from clusterwright.plan.headlines import Key
-from clusterwright.report.plans import MARKS, show
+from clusterwright.report.plan_words import MARKS, show
 
 #: What the trust in a difference is called.
 WORDS: Final[Mapping[Trust, str]] = {

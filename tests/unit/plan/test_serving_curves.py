@@ -6,7 +6,8 @@ import pytest
 
 from builders.plans import planned
 from clusterwright.report.html.load_curves import render_curve
-from clusterwright.report.plans import plan_values, render_plan
+from clusterwright.report.plan_figures import plan_values
+from clusterwright.report.plans import render_plan
 
 PLAN = planned()
 CURVE = PLAN.workload("chat").service.curve

@@ -13,7 +13,8 @@ from clusterwright.judging.expecting import expect_jobs
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results import Unplanned
 from clusterwright.report.html.plans import render_plan as render_page
-from clusterwright.report.plans import plan_values, render_plan
+from clusterwright.report.plan_figures import plan_values
+from clusterwright.report.plans import render_plan
 
 TEXT = """
 apiVersion: clusterwright/v1alpha1

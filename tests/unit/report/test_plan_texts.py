@@ -6,15 +6,9 @@ import pytest
 from builders.plans import planned
 from clusterwright.lib.figures import Figure, Origin, leaf
 from clusterwright.plan.ages import Aged
-from clusterwright.report.plans import (
-    ALIASES,
-    derivation_values,
-    find_figure,
-    plan_values,
-    render_derivation,
-    render_plan,
-    show,
-)
+from clusterwright.report.plan_figures import ALIASES, derivation_values, find_figure, plan_values, render_derivation
+from clusterwright.report.plan_words import show
+from clusterwright.report.plans import render_plan
 
 PLAN = planned()
 
