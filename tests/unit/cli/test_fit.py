@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from clusterwright.cli.main import app
+from clusterwright.lib.errors import InvalidInput
 
 RUN = CliRunner()
 CHAT = ["--rate", "5", "--in", "1000", "--out", "200", "--ttft", "1s", "--tpot", "50ms"]
@@ -148,3 +150,43 @@ def test_training_at_a_terminal() -> None:
     ):
         assert part in " ".join(text.split())
     assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def refused(*arguments: str) -> str:
+    """What is said of a question that cannot be asked."""
+    done = RUN.invoke(app, ["fit", *arguments])
+    assert isinstance(done.exception, InvalidInput)
+    return str(done.exception)
+
+
+def test_a_batch_file_that_is_missing_is_said_before_where_answers_go(tmp_path: Path) -> None:
+    assert "none.csv: no such file" in refused("--batch", str(tmp_path / "none.csv"))
+    (tmp_path / "q.csv").write_text("model,gpu\nllama-3.1-8b,h100\n", encoding="utf-8")
+    assert "--batch needs --to FILE" in refused("--batch", str(tmp_path / "q.csv"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--survive", "1e9"], "--survive: '1e9' is out of range: from 0 to 10,000 nodes"),
+        (["--rate", "1e15"], "--rate: '1e15' is out of range"),
+        (["--power", "1e30kW"], "--power: '1e30kW' is out of range: from 1 W to 100 GW"),
+        (["--nic", "0Gb/s"], "--nic: '0Gb/s' is out of range"),
+        (["--rate", "-1"], "'-1' is out of range"),
+        (["--to", "answer.doc"], "no form ends in '.doc'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_does(arguments: list[str], says: str) -> None:
+    assert says in refused("llama-3.1-8b", "h100", *arguments)
+
+
+def test_money_is_never_written_with_an_exponent() -> None:
+    code, text = fit("llama-3.3-70b", "h100", "--rate", "1e7", "--in", "1e6", "--out", "1e4")
+    assert code in (0, 1)
+    assert not re.search("[$€£][0-9.,]+e", text)
+
+
+def test_a_release_that_is_not_modelled_is_said_to_be() -> None:
+    code, text = fit("llama-3.1-8b", "h100", "--engine", "vllm 0.99")
+    assert code == 0
+    assert "planned as 0.28, the newest modelled" in text
