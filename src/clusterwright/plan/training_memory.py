@@ -14,6 +14,7 @@ from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.recipes import adapter_rank, read_recipe, training_layout, why_not_staged
 from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
+from clusterwright.plan.searching.training_columns import HOST_SHARE
 from clusterwright.plan.sites import Site, reported_memory
 from clusterwright.plan.training_changes import training_changes
 from clusterwright.plan.training_steps import pool_of
@@ -66,6 +67,8 @@ def plan_training_memory(
             f"{path}.gpus",
             f"training needs {total} per GPU, {reported} are usable on {site.gpus_per_node}-GPU nodes",
         )
+    if ".choices." not in prefix:
+        _hosted(sheet, prefix, path, site, estimate.host_gib)
     sought = not fits and site.gpu is not None and ".choices." not in prefix
     return MemoryPlan(
         f"{recipe.sharding} on {train.framework}",
@@ -77,6 +80,18 @@ def plan_training_memory(
         notes=_notes(sheet, prefix, layout, peak, estimate.host_gib),
         changes=_changes(site, model, layout, recipe, reported.value) if sought else (),
     )
+
+
+def _hosted(sheet: Sheet, prefix: str, path: str, site: Site, host_gib: float) -> None:
+    """Record a misfit where offloaded states exceed what a node's memory has for each of its GPUs."""
+    shape = site.shape
+    if not host_gib or shape is None or shape.ram is None:
+        return
+    share = float(shape.ram.value) / 2**30 / shape.gpus
+    have = sheet.published(shape, "ram_per_gpu", share, "GiB", "memory of a node ÷ its GPUs")
+    if host_gib > have.value * HOST_SHARE:
+        room = f"{have.value * HOST_SHARE:,.0f} GiB ({HOST_SHARE:.0%}) of {have} are there for it"
+        sheet.misfit(prefix, f"{path}.offload", f"the host would hold {host_gib:,.0f} GiB of states per GPU, {room}")
 
 
 def _changes(site: Site, model: PlannedModel, layout: Layout, recipe: Recipe, gpu_gib: float) -> tuple[Change, ...]:

@@ -1,15 +1,17 @@
-"""What a file could change so that its training fits."""
+"""What a file could change so that its training fits, and what its hosts must hold."""
 
 from __future__ import annotations
 
 import pytest
 
 from builders.decoders import LLAMA, decoder
+from builders.plans import document
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.memory import training_memory
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.plan.fitting.machines import find_machine
+from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.training_changes import training_changes
 
 LARGE = {"num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64, "intermediate_size": 28672}
@@ -36,3 +38,32 @@ def test_what_is_said_to_fit_fits(sharding) -> None:
     )
     assert found["offload: parameters"].fits
     assert training_memory(model, Layout(dp=8), changed).fits(79.1)
+
+
+OFFLOADED = """
+apiVersion: clusterwright/v1alpha1
+cluster: {name: c}
+pools: {gpu: {nodes: "gpu-[1-2]", shape: dgx-h100}}
+workloads:
+  job:
+    model: meta-llama/Llama-3.3-70B-Instruct
+    train:
+      framework: torchtitan
+      precision: bf16
+      sequence: 8192 tokens
+      global_batch: 64
+      gpus: 8
+      parallel: {tp: 8}
+      sharding: fsdp
+      offload: parameters
+      recompute: full
+"""
+
+
+@pytest.mark.parametrize(("gpus", "held"), [(8, True), (4, False)])
+def test_a_host_that_cannot_hold_what_is_offloaded_is_named(gpus, held) -> None:
+    """18 B for each of 70.55 G parameters: 148 GiB for each of 8 GPUs, 296 for each of 4; a GPU's share is 256."""
+    job = "workloads.job.train"
+    read = document(OFFLOADED, f"{job}.gpus={gpus}", f"{job}.parallel.tp={gpus}")
+    said = [m for m in plan_architecture(read, load_catalogue()).misfits if "the host would hold" in m.message]
+    assert [m.path for m in said] == ([] if held else [f"{job}.offload"])
