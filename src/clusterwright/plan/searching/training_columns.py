@@ -78,6 +78,7 @@ def estimators(question: TrainingQuestion, speed: SpeedConstants | None = None) 
         question.release,
         moe=question.decoder.is_moe,
         framework=recipe.framework,
+        graphs=recipe.graphs,
     )
     return Estimators(known)
 
