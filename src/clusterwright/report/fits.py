@@ -387,7 +387,7 @@ def basis_lines(answer: ServingAnswer, internal: bool) -> Iterator[str]:
         if internal and basis.beyond:
             yield f"times on {where} go beyond what was measured: {'; '.join(basis.beyond)}"
     if internal:
-        yield "replicas, GPUs, money: the same search with every step as slow and as fast as the band of TPOT allows"
+        yield "replicas, GPUs, money: the same search, steps as slow and fast as the band of TPOT and the peaks allow"
     else:
         yield "times, replicas, GPUs, money: the range in which each is expected stands in brackets"
     if fit.question.lengths.p95_in is None:

@@ -32,6 +32,15 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "latency": ("reduces", "exchanges"),
     "layers": ("layers", "expert_layers"),
 }
+#: Part → the constant that says how near its peak it already is.
+_SHARES: Final[Mapping[str, str]] = {
+    "products": "math_share",
+    "weights": "weight_share",
+    "experts": "expert_share",
+    "cache": "cache_share",
+    "attention": "attention_share",
+    "exchange": "link_share",
+}
 #: One case: part → factor on its time; "places" → factor on what the caches hold.
 Case = Mapping[str, float]
 
@@ -39,6 +48,11 @@ Case = Mapping[str, float]
 def all_parts(factor: float) -> dict[str, float]:
     """A case in which every part takes `factor` times as long; what a step costs whatever it holds stays."""
     return dict.fromkeys(PARTS, factor)
+
+
+def all_parts_at_peak(factor: float, constants: Constants) -> dict[str, float]:
+    """A case in which every part takes `factor` times as long, none less than at the peak of what it waits for."""
+    return {part: max(factor, getattr(constants, _SHARES[part]) if part in _SHARES else 0.0) for part in PARTS}
 
 
 def carried(

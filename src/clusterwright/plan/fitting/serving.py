@@ -16,7 +16,7 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
 from clusterwright.plan.fitting.bands import Band, SpeedBasis, speed_basis
-from clusterwright.plan.fitting.carrying import all_parts, carried
+from clusterwright.plan.fitting.carrying import all_parts, all_parts_at_peak, carried
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.wants import ServingWants, Wants
@@ -43,7 +43,7 @@ class ServingFit:
         search: with its question. best: None where nothing holds.
         price: per GPU-hour, None where nobody gives one.
         slow, fast: factors on the requests that a replica carries when every step takes as long as at the ends of the
-            band of TPOT; slow is 0 where a target is then missed.
+            band of TPOT, never less than the peaks allow; slow is 0 where a target is then missed.
         utilisation: share of the load that money is counted for.
         nearest: the layout that fits and comes closest, where none holds.
         said: why not, where the search does not tell.
@@ -284,7 +284,7 @@ def answer(
     if best is None:
         return replace(plain, nearest=search.nearest)
     short, long = basis.tpot
-    cases = [{}, all_parts(long), all_parts(short)]
+    cases = [{}, all_parts(long), all_parts_at_peak(short, search.constants)]
     now, slow, fast = carried(question, search.constants, best.layout, cases)
     return replace(plain, slow=slow / now if now else 0.0, fast=fast / now if now else 1.0)
 

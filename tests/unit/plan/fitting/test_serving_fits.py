@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from clusterwright.files.catalogue import load_catalogue
+from clusterwright.physics.serving.constants import NAMES
 from clusterwright.plan.fitting.alternatives import alternatives
 from clusterwright.plan.fitting.answers import ServingAnswer, answer_serving
 from clusterwright.plan.fitting.bands import speed_basis
 from clusterwright.plan.fitting.bills import bill_of
-from clusterwright.plan.fitting.carrying import carried
+from clusterwright.plan.fitting.carrying import all_parts, all_parts_at_peak, carried
 from clusterwright.plan.fitting.commands import before, command_of, stored_format
 from clusterwright.plan.fitting.machines import find_machine
 from clusterwright.plan.fitting.reading import read_wants
@@ -67,6 +68,18 @@ def test_the_band_is_that_of_measurements_held_out_and_of_a_new_model_where_none
         assert fit.ttft_s.low == pytest.approx(fit.chosen.ttft_s * bands.ttft.low)
         assert fit.ttft_s.high == pytest.approx(fit.chosen.ttft_s * bands.ttft.high)
         assert "nine of ten measurements" in fit.basis.said
+
+
+def test_a_replica_is_never_said_to_carry_more_than_the_peaks_allow() -> None:
+    fit = ask("llama-3.1-8b", "h100", **CHAT).first
+    held, question, layout = fit.constants, fit.question, fit.chosen.layout
+    peaks = {name: 1.0 for name in NAMES if name.endswith("_share")}
+    at_peak = carried(question, replace(held, **peaks), layout, [all_parts(1.0)])[0]
+    impossible, bounded = carried(question, held, layout, [all_parts(0.05), all_parts_at_peak(0.05, held)])
+    assert impossible > at_peak
+    assert fit.chosen.requests_s < bounded
+    slowest = carried(question, held, layout, [all_parts_at_peak(0.99, held)])[0]
+    assert slowest == pytest.approx(carried(question, held, layout, [all_parts(0.99)])[0])
 
 
 def test_a_calibration_without_bands_has_its_mean_error_both_ways() -> None:
