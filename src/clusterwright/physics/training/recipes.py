@@ -46,8 +46,8 @@ class Recipe:
         expert_imbalance: tokens of the fullest expert rank ÷ mean; 1 is forced balance or capacity factor 1.
         drafts: multi-token-prediction layers are trained too.
         stage_layers: layers per pipeline stage where they are not even.
-        graphs: layers are launched as CUDA graphs, as most of NVIDIA's recipes do; without them the host launches every
-            kernel of an expert layer and waits for how many tokens each expert gets.
+        graphs: layers are launched as CUDA graphs, as NVIDIA's recipes for Blackwell do; without them (Megatron's
+            default) the host launches every kernel of an expert layer and waits for how many tokens each expert gets.
     """
 
     framework: Framework = "megatron"
@@ -76,7 +76,7 @@ class Recipe:
     expert_imbalance: float = 1.0
     drafts: bool = False
     stage_layers: tuple[int, ...] = ()
-    graphs: bool = True
+    graphs: bool = False
 
     def __post_init__(self) -> None:
         for name in ("sequence", "micro_batch", "global_batch"):

@@ -148,14 +148,14 @@ def test_fit_recovers_constants_that_made_the_runs() -> None:
     ):
         for batch in (1, 2, 8):
             for sequence in (2048, 8192):
-                recipe = Recipe(micro_batch=batch, global_batch=1024, sequence=sequence, precision="fp8")
+                recipe = Recipe(micro_batch=batch, global_batch=1024, sequence=sequence, precision="fp8", graphs=True)
                 step = step_time(
                     model, layout, recipe, SYSTEMS["DGX-GB200"], truth.constants("DGX-GB200", "fp8", "26.06")
                 )
                 runs.append(Measured(model, layout, recipe, SYSTEMS["DGX-GB200"], "26.06", step.step_s))
     fitted = fit_constants(runs, "made up", "2026-11-30")
     assert fitted.error[0] < 0.02
-    unseen = Recipe(micro_batch=4, global_batch=512, sequence=4096, precision="fp8")
+    unseen = Recipe(micro_batch=4, global_batch=512, sequence=4096, precision="fp8", graphs=True)
     layout = Layout(tp=2, pp=2, dp=16, ep=8)
     seconds = [
         step_time(moe, layout, unseen, SYSTEMS["DGX-GB200"], c.constants("DGX-GB200", "fp8", "26.06")).step_s
