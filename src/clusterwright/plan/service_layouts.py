@@ -60,8 +60,9 @@ def find_layouts(sheet: Sheet, question: ServingQuestion, runs: Callable[[Layout
         runs: whether the engine runs a layout with what the search does not know (speculation).
     """
     constants, source = calibrated(question, sheet.catalogue.calibrations())
-    search = search_serving(question, constants)
-    best, why = _best(search, runs)
+    with np.errstate(all="ignore"):  # what no replica can do is infinite
+        search = search_serving(question, constants)
+        best, why = _best(search, runs)
     return Found(search, source.name if source else "", None if best is None else file_layout(best), why)
 
 

@@ -20,7 +20,11 @@ def replica_curve(load: Load, gpus: int) -> LoadCurve:
 
 def load_curve(setting: Setting, most: int, targets: tuple[float | None, ...], gpus: int, basis: str) -> LoadCurve:
     """Powers of two up to `most` requests in flight, `most` itself, and the largest within (TTFT, TPOT) targets, s."""
-    most = max(most, 1)
+    with np.errstate(all="ignore"):  # what no worker can do is infinite
+        return _curve(setting, max(most, 1), targets, gpus, basis)
+
+
+def _curve(setting: Setting, most: int, targets: tuple[float | None, ...], gpus: int, basis: str) -> LoadCurve:
     counts = {2**k for k in range(int(math.log2(most)) + 1)} | {most}
     within = None
     if any(target is not None for target in targets):
@@ -28,7 +32,6 @@ def load_curve(setting: Setting, most: int, targets: tuple[float | None, ...], g
         within = largest_concurrency(setting, ttft, tpot, most)
         counts |= {within} if within else set()
     columns = np.array(sorted(counts), dtype=np.float64)
-    with np.errstate(all="ignore"):
-        ttft_s, tpot_s, requests_s = curve(setting, columns)
+    ttft_s, tpot_s, requests_s = curve(setting, columns)
     rows = zip(columns, ttft_s, tpot_s, requests_s, strict=True)
     return LoadCurve(tuple(LoadPoint(*(float(v) for v in row)) for row in rows), within, gpus, basis)

@@ -7,12 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from clusterwright.model.workloads import Serve, Workload
+from clusterwright.physics.serving.constants import Constants
 from clusterwright.plan.engines import file_layout
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel, served_in
 from clusterwright.plan.results import Layout, Unplanned
 from clusterwright.plan.searching.calibrated import calibrated
 from clusterwright.plan.searching.disaggregated import split_service
+from clusterwright.plan.searching.questions import ServingQuestion
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.serving import search_serving
 from clusterwright.plan.serving_questions import read_question
@@ -29,10 +31,18 @@ def searched_halves(
     served = served_in(sheet, f"workloads.{name}.serve.precision", model, serve.precision)
     question = read_question(sheet, name, workload, serve, served, site, site.gpu, "cost")
     constants, _ = calibrated(question, sheet.catalogue.calibrations())
+    with np.errstate(all="ignore"):  # what no worker can do is infinite
+        return _searched(sheet, name, serve, site.gpu.name, question, constants)
+
+
+def _searched(
+    sheet: Sheet, name: str, serve: Serve, gpu: str, question: ServingQuestion, constants: Constants
+) -> tuple[Layout, Layout] | Unplanned:
+    subject = f"workloads.{name}.memory"
     try:
         search = search_serving(question, constants)
     except KeyError as format_:  # the GPU has no unit for it
-        return Unplanned(subject, f"the catalogue gives no rate of {site.gpu.name}: {format_}")
+        return Unplanned(subject, f"the catalogue gives no rate of {gpu}: {format_}")
     judged = search.judged
     if serve.speculation is not None:  # engines that draft over stages are few, see `plan/speculation.py`
         judged = replace(judged, reason=np.where(judged.sizes["pp"] > 1, int(Reason.LAYERS), judged.reason))
