@@ -53,6 +53,7 @@ class Found:
     why: str
 
 
+@np.errstate(all="ignore")  # a load that no layout takes gives infinities
 def find_layouts(sheet: Sheet, question: ServingQuestion, runs: Callable[[Layout], bool]) -> Found:
     """Search all layouts of a service on its pool.
 
@@ -113,6 +114,7 @@ def _smallest(search: ServingSearch) -> EngineLayout | None:
     return None
 
 
+@np.errstate(all="ignore")  # a load that no layout takes gives infinities
 def other_levels(found: Found, chosen: PlacementChoice | None, site: Site) -> list[tuple[Layout, bool, str]]:
     """(layout, possible, reason) of the best layout in a GPU, in a node and over nodes, but where the chosen one lies.
 
@@ -143,6 +145,7 @@ def choice_of(
     return PlacementChoice(level_of(layout, site), layout, possible, chosen, reason, domain, memory)
 
 
+@np.errstate(all="ignore")  # a load that no layout takes gives infinities
 def front_of(name: str, found: Found, taken: Layout | None) -> Front:
     """All possible layouts with the planned one among them."""
     search, question = found.search, found.search.question

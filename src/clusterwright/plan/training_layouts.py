@@ -42,6 +42,7 @@ class Found:
     why: str
 
 
+@np.errstate(all="ignore")  # a load that no layout takes gives infinities
 def find_layouts(
     sheet: Sheet, train: Train, recipe: Recipe, model: PlannedModel, site: Site, gpu: Gpu, goal: Goal
 ) -> Found | None:
@@ -78,6 +79,7 @@ def _said(search: TrainingSearch, row: int) -> Layout:
     return Layout(tp=found.tp, pp=found.pp, dp=found.dp, cp=found.cp, ep=found.ep, vp=found.vp)
 
 
+@np.errstate(all="ignore")  # a load that no layout takes gives infinities
 def front_of(name: str, found: Found, taken: Layout) -> TrainingFront:
     """The fastest layouts, those that no other beats in both time and memory, and the planned one among them."""
     search = found.search
