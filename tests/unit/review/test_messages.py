@@ -134,7 +134,8 @@ def test_money_is_compared_at_the_costlier_useful_share() -> None:
     changes = ("economics.utilisation=90%", "economics.shares.idle=5%")
     cheaper = next(f for f in findings("api-cheaper", *changes) if f.message.startswith("chat costs"))
     used = re.search(r"at (\d+)% useful time, from api", cheaper.message)
-    assert used and 0 < int(used[1]) < 90
+    assert used
+    assert 0 < int(used[1]) < 90
     even = next(f for f in findings("break-even-above-plan", *changes) if f.message.startswith("chat: api"))
     assert f"at the {used[1]}% useful time that the declared load uses" in even.message
     low = [
