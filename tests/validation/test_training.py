@@ -137,3 +137,17 @@ def search_space(decoder, gpus, batch):
                         widths = [e for e in (1, 2, 4, 8, 16, 32, 64) if experts % e == 0 and (tp * cp * dp) % e == 0]
                         found += [(tp, pp, dp, cp, vp, ep, micro) for ep in widths]
     return np.array(found)
+
+
+def test_hyper_connections_are_read_and_cost_memory_and_time():
+    """DeepSeek-V4 mixes four residual streams around every block; with one it would keep and pass less."""
+    decoder = speed_set.read_decoders(CASES)["DeepSeekV4 Flash"]
+    assert {layer.streams for layer in (*decoder.layers, *decoder.drafts)} == {4}
+    plain = replace(decoder, layers=tuple(replace(layer, streams=1) for layer in decoder.layers))
+    sizes = {name: np.array([value]) for name, value in (("tp", 1), ("pp", 1), ("dp", 128), ("ep", 64))}
+    recipe = Recipe(precision="mxfp8", fp8_weights=True, global_batch=2048)
+    for estimate in (
+        lambda model: training_memory_arrays(model, sizes, recipe),
+        lambda model: step_time_arrays(model, sizes, recipe, SYSTEMS["DGX-GB300"]),
+    ):
+        assert estimate(decoder)[0] > 1.02 * estimate(plain)[0]
