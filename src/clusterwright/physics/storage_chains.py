@@ -69,23 +69,20 @@ class Chain:
     Args:
         binding: the slowest link, None for a chain without links.
         time_s: of all bytes through it.
-        idle: (link, share of its rate that nobody uses), in the order of the chain.
     """
 
     binding: LinkName | None
     rate_bytes_s: float
     time_s: float
-    idle: tuple[tuple[LinkName, float], ...]
 
 
 def follow_chain(links: tuple[Link, ...], total_bytes: float) -> Chain:
     """All bytes through every link at once; of equals the first binds."""
     slowest = min(links, key=lambda link: link.rate_bytes_s, default=None)
     if slowest is None:
-        return Chain(None, math.inf, 0.0, ())
+        return Chain(None, math.inf, 0.0)
     rate = slowest.rate_bytes_s
-    idle = tuple((link.name, 1 - rate / link.rate_bytes_s if link.rate_bytes_s else 0.0) for link in links)
-    return Chain(slowest.name, rate, total_bytes / rate if rate else math.inf, idle)
+    return Chain(slowest.name, rate, total_bytes / rate if rate else math.inf)
 
 
 def host_memory_bytes_s(sockets: float, socket_bytes_s: float, direct: bool) -> float:
