@@ -233,13 +233,14 @@ def layout_impossible(subject: Subject) -> Iterator[Hit]:
     source="Clusterwright: aggregate memory is not usable memory",
 )
 def parallelism_undeclared(subject: Subject) -> Iterator[Hit]:
-    """A workload on several GPUs declares no layout; for inference the planner chooses one, which is a warning."""
+    """A workload on several GPUs declares no layout; the planner chooses one, which for inference is a warning."""
     for workload, planned in _planned(subject):
         if _declared(workload) is not None:
             continue
         if workload.train is not None and workload.train.gpus > 1:
             path = f"workloads.{planned.name}.train.parallel"
-            yield Hit(path, f"{planned.name} trains on {workload.train.gpus} GPUs and declares no layout")
+            chosen = f"; {planned.layout} was chosen for it" if planned.layout else ""
+            yield Hit(path, f"{planned.name} trains on {workload.train.gpus} GPUs and declares no layout{chosen}")
         elif workload.serve is not None and workload.serve.disaggregated is not None:
             continue  # halves that are left open are left to the search on purpose
         elif workload.serve is not None and planned.layout is not None and planned.layout.gpus > 1:

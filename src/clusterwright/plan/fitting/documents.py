@@ -49,9 +49,16 @@ def architecture_text(answer: ServingAnswer | TrainingAnswer) -> str:
         f"  {'service' if serving else 'job'}:",
         f"    model: {answer.decoder.name}",
         "    pools: [gpu]",
+        *_goal(answer),
         *(_serve(answer) if isinstance(answer, ServingAnswer) else _train(answer)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _goal(answer: ServingAnswer | TrainingAnswer) -> Iterator[str]:
+    """What layouts were ranked by, where it is not the cost."""
+    if isinstance(answer, ServingAnswer) and answer.first.question.goal != "cost":
+        yield f"    goal: {answer.first.question.goal}"
 
 
 def _gpus_per_node(fit: ServingFit | TrainingFit) -> int:
