@@ -53,7 +53,7 @@ def service_costs(
     each = node / (node // layout.gpus) if layout.gpus <= node else -(-layout.gpus // node) * node
     charged = sheet.planned(
         f"{prefix}.charged_gpus", replicas * each, "GPUs",
-        f"{replicas} replicas of {layout.gpus} GPUs, with what they leave over of their nodes",
+        f"{replicas} × {layout.gpus} GPUs, with what they leave over of their nodes",
     )  # fmt: skip
     hour = sheet.derive(
         f"{prefix}.cost_per_h", price.unit.replace("GPU-h", "h"), "GPUs × price", lambda g, p: g * p, charged, price

@@ -49,7 +49,8 @@ def _groups(question: ServingQuestion, shape: Shape, tp: int, most: int) -> list
     ranks, over none, or over the domains.
     """
     repeats = _repeats(question, shape, tp)
-    found = [(1, 1, 1, dcp) for dcp in ({1, repeats} if question.engine == "vllm" and repeats else {1})]
+    # Of layouts that are equally good the first is taken: no sharing of caches where it gains nothing.
+    found = [(1, 1, 1, dcp) for dcp in (sorted({1, repeats}) if question.engine == "vllm" and repeats else (1,))]
     if not shape.experts and not shape.latent:
         return found
     if question.engine == "vllm":
