@@ -16,7 +16,7 @@ class Point:
     """One possible layout of a service.
 
     Args:
-        layout: in the engine's terms. gpus: of all replicas; replicas: with those that may be lost.
+        layout: as the file says it. gpus: of all replicas; replicas: with those that may be lost.
         cost: in the front's unit. tpot_s, ttft_s: at the declared load.
         on_front: no other layout is at least as good in cost and time per token and better in one.
         best: the search's choice. planned: the layout of the plan.

@@ -133,7 +133,7 @@ def other_levels(found: Found, chosen: PlacementChoice | None, site: Site) -> li
             continue
         row = ranked[0] if ranked else int(rows[np.lexsort((-wide[rows], -judged.reason[rows]))[0]])
         layout = layout_at(judged.sizes, row)
-        choices.append((file_layout(layout), bool(ranked), search.why_not(layout).text))
+        choices.append((file_layout(layout), bool(ranked), _said(search.why_not(layout).text, layout, search)))
     return choices
 
 
@@ -164,13 +164,26 @@ def front_of(name: str, found: Found, taken: Layout | None) -> Front:
         tuple(sorted(points, key=lambda point: (point.cost, point.tpot_s))),
         len(search.judged.reason),
         len(search.ranked),
-        tuple(Lost(lost.name, str(lost.layout), lost.text, lost.row is not None) for lost in search.losers()),
-        "" if verdict is None else verdict.text,
+        tuple(
+            Lost(lost.name, str(file_layout(lost.layout)), _said(lost.text, lost.layout, search), lost.row is not None)
+            for lost in search.losers()
+        ),
+        "" if verdict is None or own is None else _said(verdict.text, own, search),
         question.tpot_s,
         found.source,
     )
 
 
+def _said(text: str, layout: EngineLayout, search: ServingSearch) -> str:
+    """What the search says, with attention groups as the file counts them."""
+    for each in (layout, *([search.best.layout] if search.best else [])):
+        if each.attention_dp > 1:
+            text = text.replace(str(each), str(file_layout(each)))
+    return text
+
+
 def _point(row: ServingRow, on_front: bool, *, best: bool, planned: bool) -> Point:
     cost = row.gpu_h_per_mtok if row.cost_per_mtok_output is None else row.cost_per_mtok_output
-    return Point(str(row.layout), row.replicas, row.gpus, cost, row.tpot_s, row.ttft_s, on_front, best, planned)
+    return Point(
+        str(file_layout(row.layout)), row.replicas, row.gpus, cost, row.tpot_s, row.ttft_s, on_front, best, planned
+    )

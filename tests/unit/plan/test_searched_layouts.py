@@ -169,7 +169,7 @@ def test_declared_replicas_are_kept_and_layouts_that_need_more_are_out() -> None
     found = chat(plan)
     assert found.replicas_wanted == 1
     assert not plan.misfits
-    assert any("replicas" in lost.reason for lost in front(plan).losers)
+    assert any("requests/s, 1 are declared" in lost.reason for lost in front(plan).losers)
 
 
 def test_spread_replicas_take_a_node_each() -> None:

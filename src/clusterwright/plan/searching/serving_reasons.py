@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.layouts import Layout
 from clusterwright.plan.searching import memories
@@ -79,6 +81,12 @@ def _too_slow(question: ServingQuestion, reason: Reason, judged: Judged) -> str:
     if reason == Reason.TPOT:
         wanted = (question.tpot_s or 0.0) * 1e3
         return f"{f['first_tpot_s'] * 1e3:.3g} ms per token with no other load, wanted {wanted:.3g} ms"
+    if question.replicas is not None and f["nodes"] <= (question.pool.nodes or np.inf):
+        lost = f" with {question.survive_nodes} nodes lost" if question.survive_nodes else ""
+        return (
+            f"the load takes {f['needed']:,.0f} replicas of {f['requests_s']:.3g} requests/s{lost}, "
+            f"{question.replicas:,} are declared"
+        )
     return (
         f"{f['replicas']:,.0f} replicas of {f['requests_s']:.3g} requests/s take {f['nodes']:,.0f} nodes, the pool has "
         f"{question.pool.nodes or 0:,}"
