@@ -91,6 +91,8 @@ def _best(search: ServingSearch, runs: Callable[[Layout], bool]) -> tuple[Engine
         layout = layout_at(judged.sizes, int(row))
         if runs(file_layout(layout)):
             return layout, f"{BEST_IN[search.question.goal]} of {len(search.ranked)} possible layouts"
+    if search.best is not None:
+        return search.best.layout, f"{BEST_IN[search.question.goal]}, without what the engine does not run"
     short = np.flatnonzero(judged.reason == Reason.LOAD)
     if len(short):
         row = int(order((judged.gpu_h_per_mtok,), short)[0])
