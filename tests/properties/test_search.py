@@ -13,6 +13,7 @@ from builders.searches import LLAMA_70B, pool, serving, training
 from clusterwright.physics.training.memory import training_memory
 from clusterwright.plan.searching.fronts import front, order
 from clusterwright.plan.searching.machines import reported_gib
+from clusterwright.plan.searching.memories import longest_sequence
 from clusterwright.plan.searching.questions import Lengths
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.searching.serving import AXES, full_plan, search_serving
@@ -55,7 +56,8 @@ def test_winners_are_possible_by_the_scalar_estimators_and_keep_every_promise(qu
         assert row.nodes <= question.pool.nodes
         assert question.ttft_s is None or row.ttft_s <= question.ttft_s * (1 + 1e-6)
         assert question.tpot_s is None or row.tpot_s <= question.tpot_s * (1 + 1e-6)
-        assert row.max_context >= 1
+        assert row.max_context >= longest_sequence(question)
+        assert row.memory.max_concurrency >= 1
         if question.rate is not None:
             assert row.needed * row.requests_s >= question.rate * (1 - 1e-6)
         again = found.why_not(row.layout)

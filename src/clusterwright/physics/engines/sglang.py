@@ -71,6 +71,8 @@ class SglangSettings(Settings):
         window_share: tokens of windowed layers per token of the others (`swa_full_tokens_ratio`); None: 0.8 where
             attention is compressed or chunked, as many elsewhere (windowed models run without a pool of their own
             unless asked for).
+        serves_longest: a pool that holds less than one sequence of `max_model_len` counts as too small, though SGLang
+            starts with it.
         constants: measured constants and those of its source.
     """
 
@@ -78,6 +80,7 @@ class SglangSettings(Settings):
     max_total_tokens: int | None = None
     state_slots: int | None = None
     window_share: float | None = None
+    serves_longest: bool = False
     constants: SglangConstants = field(default_factory=SglangConstants)
 
 
@@ -228,7 +231,7 @@ def _plan(case: Case, available: Available | None) -> EngineMemory:
     drafted = _draft_gib(case, rest.tokens, form)
     reserve = before * (1 - fraction)
     why = layout_refusal(case.decoder, case.layout, without=_LACKS) + _reasons(
-        rest, reserve, table, graphs, sum(drafted)
+        rest, reserve, table, graphs, sum(drafted), length if settings.serves_longest else 1
     )
     concurrency = min(rest.tokens / length, running)
     terms = [
@@ -289,7 +292,7 @@ def _draft_gib(case: Case, tokens: int, form: str) -> tuple[float, float]:
     return weights / GIB, tokens * per_token / GIB
 
 
-def _reasons(rest: Rest, reserve: float, table: float, graphs: float, drafts: float) -> tuple[str, ...]:
+def _reasons(rest: Rest, reserve: float, table: float, graphs: float, drafts: float, wanted: int) -> tuple[str, ...]:
     if rest.gib <= 0:
         return (f"weights leave {-rest.gib:.2f} GiB less than the reserve wants; no cache is left",)
     if rest.tokens == 0:
@@ -297,6 +300,8 @@ def _reasons(rest: Rest, reserve: float, table: float, graphs: float, drafts: fl
     if table + graphs + drafts > reserve:
         taken = table + graphs + drafts
         return (f"request table, graphs and draft model take {taken:.2f} GiB, the reserve is {reserve:.2f} GiB",)
+    if rest.tokens < wanted:
+        return (f"the pool holds {rest.tokens:,} tokens, one sequence of the wanted length has {wanted:,}",)
     return ()
 
 

@@ -69,7 +69,7 @@ def _plain(engine: str) -> Settings:
     if engine == "sglang":
         from clusterwright.physics.engines.sglang import SglangSettings
 
-        return SglangSettings()
+        return SglangSettings(serves_longest=True)
     if engine == "tensorrt-llm":
         from clusterwright.physics.engines.tensorrt_llm import TrtllmSettings
 

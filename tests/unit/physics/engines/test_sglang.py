@@ -83,6 +83,16 @@ def test_starts_with_fewer_tokens_than_one_sequence() -> None:
     assert "no request may be longer" in plan.notes[0]
 
 
+def test_a_pool_below_the_longest_sequence_is_too_small_where_one_must_be_served() -> None:
+    settings = SglangSettings(version=(0, 4), memory_share=0.85, max_model_len=131072, eager=True, serves_longest=True)
+    plan = plan_memory(llama(), Layout(), Gpu("x", 22.0), settings)
+    assert not plan.fits
+    assert f"{plan.max_context:,} tokens" in plan.why[0]
+    shorter = next(change for change in plan.advice if change.what.startswith("at most"))
+    assert shorter.fits
+    assert shorter.max_context == plan.max_context
+
+
 def test_a_negative_rest_is_refused_with_advice() -> None:
     plan = plan_memory(llama_70b(), Layout(), H100, larger=(H200,))
     assert "no cache is left" in plan.why[0]
