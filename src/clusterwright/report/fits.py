@@ -11,6 +11,7 @@ from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.commands import before, command_of
 from clusterwright.plan.fitting.releases import instead
 from clusterwright.plan.fitting.serving import ServingFit
+from clusterwright.plan.fitting.spanning import over_nodes
 from clusterwright.plan.searching.serving import ServingRow
 from clusterwright.report.blocks import Bars, Block, Code, Grid, Heading, Lines
 from clusterwright.report.fits_words import (
@@ -273,8 +274,7 @@ def _best(answer: ServingAnswer, fit: ServingFit) -> Iterator[Block]:
     if memory.extra_config:
         yield Lines((f"with {memory.flags[-1]}:",))
         yield Code(memory.extra_config.rstrip())
-    if before(fit):
-        yield Lines((before(fit),))
+    yield from (Lines((text,)) for text in (before(fit), over_nodes(fit)) if text)
     yield Heading("What binds, what a failure takes")
     yield Lines((_binds(fit), _domain(fit)), bullet=True)
     if len(fit.sizes) > 1:

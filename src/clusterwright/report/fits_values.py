@@ -9,6 +9,7 @@ from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.commands import before, command_of
 from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.serving import ServingFit
+from clusterwright.plan.fitting.spanning import over_nodes
 from clusterwright.plan.searching.serving import ServingRow
 from clusterwright.report.fits import basis_lines, told_instead, verdict
 
@@ -93,6 +94,7 @@ def _fit(fit: ServingFit, internal: bool) -> dict[str, Any]:
         "reported_gib": best.memory.reported_gib,
         "command": list(command_of(fit)),
         "before_command": before(fit) or None,
+        "over_nodes": over_nodes(fit) or None,
         "extra_config": best.memory.extra_config or None,
         "sizes": [_size(row) for row in fit.sizes],
     }
