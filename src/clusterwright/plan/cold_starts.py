@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from clusterwright.lib.figures import Figure
+from clusterwright.model.workloads import Workload
 from clusterwright.physics.serving.cold_starts import Loader, cold_start, needed_rate_bytes_s
 from clusterwright.physics.storage_chains import (
     DEFAULT_LOADER,
@@ -20,6 +21,7 @@ from clusterwright.physics.storage_chains import (
     LinkName,
     follow_chain,
 )
+from clusterwright.plan.engines import read_engine
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.results import LinkPlan
 
@@ -27,11 +29,28 @@ from clusterwright.plan.results import LinkPlan
 STARTUP_S: Final = Loader().fixed_s + Loader().engine_s
 #: How much faster the fastest published loader is than the one that engines take by themselves.
 FASTEST_GAIN: Final = LOADER_BYTES_S[FASTEST_LOADER] / LOADER_BYTES_S[DEFAULT_LOADER]
+#: Loader → flags of engines that are known to offer it (vLLM LoadConfig.load_format, docs.vllm.ai, 0.6.6 to 0.24).
+_FLAGS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("vllm", "runai-streamer"): ("--load-format", "runai_streamer"),
+    ("vllm", "tensorizer"): ("--load-format", "tensorizer"),
+}
 #: Links of a payload's way as the chain calls them.
 _NAMES: Final[dict[str, LinkName]] = {
     "source": "server", "cache": "media", "network": "network", "nic": "nic", "pcie": "pcie", "memory": "memory",
     "loader": "loader",
 }  # fmt: skip
+
+
+def loading_flags(sheet: Sheet, workload: Workload) -> tuple[str, ...]:
+    """Flags that make the engine load as the payload declares; a limit of the plan where none is known."""
+    loader = workload.payload.loader if workload.payload else None
+    if loader in (None, DEFAULT_LOADER) or workload.serve is None:
+        return ()
+    engine = read_engine(workload.serve.engine)
+    flags = _FLAGS.get((engine.name, str(loader)), ())
+    if not flags:
+        sheet.limit(f"{engine} is not known to load weights with {loader}; the cold start counts on it")
+    return flags
 
 
 def follow(links: Sequence[LinkPlan], rates: Sequence[float], gbytes: float) -> Chain:

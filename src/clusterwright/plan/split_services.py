@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from clusterwright.lib.figures import Figure
 from clusterwright.plan.choosing import Kind
+from clusterwright.plan.cold_starts import loading_flags
 from clusterwright.plan.collectives import fabric_rate, nic_rate
 from clusterwright.plan.drafts import Draft
 from clusterwright.plan.gathering import Sheet
@@ -39,7 +40,8 @@ def split_at_load(sheet: Sheet, draft: Draft, placed: tuple[int, int]) -> SplitA
     first, name = draft.first, draft.name
     if first is None or draft.handover is None or not (isinstance(draft.load, Load) and isinstance(first.load, Load)):
         return Unplanned(f"workloads.{name}.service", "the speed of prefill and decode workers is unknown")
-    prefill, decode = _workers(first, placed[0]), _workers(draft, placed[1])
+    flags = loading_flags(sheet, draft.workload)
+    prefill, decode = _workers(first, placed[0], flags), _workers(draft, placed[1], flags)
     if prefill is None or decode is None:
         return Unplanned(f"workloads.{name}.service", "the layout of prefill and decode workers is unknown")
     halves = (prefill, decode)
@@ -66,10 +68,13 @@ def split_at_load(sheet: Sheet, draft: Draft, placed: tuple[int, int]) -> SplitA
     )
 
 
-def _workers(draft: Draft, placed: int) -> WorkersPlan | None:
+def _workers(draft: Draft, placed: int, flags: tuple[str, ...]) -> WorkersPlan | None:
     if draft.layout is None or not isinstance(draft.rate, Figure):
         return None
-    return WorkersPlan(draft.layout, draft.memory, draft.rate, draft.needed, draft.wanted, placed)
+    memory = draft.memory
+    if not isinstance(memory, Unplanned):
+        memory = replace(memory, flags=memory.flags + flags)
+    return WorkersPlan(draft.layout, memory, draft.rate, draft.needed, draft.wanted, placed)
 
 
 def _tpot(sheet: Sheet, draft: Draft, load: Load, count: Figure) -> Figure:

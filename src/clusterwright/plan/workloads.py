@@ -7,6 +7,7 @@ from dataclasses import replace
 from clusterwright.lib.figures import Figure
 from clusterwright.plan.capacities import serving_capacity, training_capacity
 from clusterwright.plan.checkpoints import plan_checkpoint
+from clusterwright.plan.cold_starts import loading_flags
 from clusterwright.plan.drafts import Draft
 from clusterwright.plan.economics import Use
 from clusterwright.plan.gathering import Sheet
@@ -20,6 +21,7 @@ from clusterwright.plan.results import (
     CapacityPlan,
     CheckpointPlan,
     Layout,
+    MemoryPlan,
     PayloadPlan,
     ServicePlan,
     TrainingPlan,
@@ -71,7 +73,7 @@ def finish_workload(
         layout=draft.layout,
         replicas_wanted=wanted,
         replicas_placed=placed,
-        memory=draft.memory,
+        memory=_started(sheet, draft),
         choices=draft.choices,
         placement=mine,
         service=service,
@@ -81,6 +83,13 @@ def finish_workload(
         capacity=capacity,
         layouts=draft.front,
     )
+
+
+def _started(sheet: Sheet, draft: Draft) -> MemoryPlan | Unplanned:
+    """Its memory with the command line that also loads as the payload declares."""
+    memory = draft.memory
+    more = loading_flags(sheet, draft.workload)
+    return memory if isinstance(memory, Unplanned) or not memory.flags else replace(memory, flags=memory.flags + more)
 
 
 def _placed(draft: Draft, placement: Placement) -> tuple[tuple[Assignment, ...], int]:

@@ -422,6 +422,14 @@ def test_without_a_stated_loader_the_engines_own_is_assumed_and_the_band_reaches
     assert payload.cold_start.band == (pytest.approx(fastest / (60 + loading), abs=0.005), 1.0)
 
 
+def test_the_command_line_loads_as_the_payload_declares():
+    flags = PLAN.workload("chat").memory.flags
+    assert flags[flags.index("--load-format") + 1] == "runai_streamer"
+    assert "--load-format" not in planned("workloads.chat.payload.loader=").workload("chat").memory.flags
+    other = planned("workloads.chat.serve.engine=sglang 0.5")
+    assert any("not known to load weights with runai-streamer" in limit for limit in other.limits)
+
+
 def test_a_missed_cold_start_says_which_rate_would_do():
     plan = planned("storage.stores.object.read=0.4 GB/s", "workloads.chat.target.cold_start=2 min")
     payload = plan.workload("chat").payload
