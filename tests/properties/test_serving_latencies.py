@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,3 +53,13 @@ def test_half_the_cache_bytes_are_never_slower(model, layout, prompt, count):
     wide, narrow = (worker(MODELS[model], layout, weights="fp8", cache=c, cache_tokens=1e9) for c in ("bf16", "fp8"))
     slow, fast = (answer(setting(side, prompt=prompt), count) for side in (wide, narrow))
     assert fast.tpot.seconds <= slow.tpot.seconds * (1 + 1e-6)
+
+
+@settings(max_examples=80, deadline=None)
+@given(models, layouts, tokens, st.floats(1, 4000), counts, st.sampled_from([1, 4]))
+def test_no_gpu_multiplies_faster_than_its_peak(model, layout, prompt, output, count, stages):
+    """Also where prompts are nearly all of the work, as of answers with few tokens."""
+    side = worker(MODELS[model], replace(layout, pp=stages), weights="fp8", cache_tokens=4e8)
+    found = answer(setting(side, prompt=prompt, output=output), count)
+    each = side.dense_math / side.groups + side.expert_math
+    assert found.requests_s * (prompt + output) * each / side.stages < 1

@@ -8,6 +8,8 @@ Aggregated: during one request's life each of the n − 1 others brings one pref
 before its first token, the rest among its decode steps. There `mixing` of the products is felt and `alone` of what a
 pass costs whatever it holds: engines put chunks of prompts and decode tokens into one pass (Sarathi-Serve, OSDI 2024;
 vLLM's scheduler and TensorRT-LLM's in-flight batching do; SGLang runs prefills first, several prompts in one pass).
+Whatever the shares, a group takes one prompt after another: in the life of a request all of them are prefilled, so
+TTFT + out·TPOT ≥ C·t_prefill ÷ stages, which counts where outputs are short.
 
 Disaggregated: prompts queue at the prefill workers, the cache is handed over, the decode workers hold the sequences.
 Prompts that wait share passes as far as these have room (vLLM max_num_batched_tokens, SGLang chunked-prefill-size,
@@ -106,7 +108,8 @@ def aggregated(side: SideColumns, held: ConstantColumns, work: Load) -> Latencie
     own = prefill_terms(side, held, work.prompt, work.cached, work.chunk, busy)
     prompt = total(own)
     floor = np.minimum(pass_floor(side, held, work.prompt - work.cached, work.chunk, busy), prompt)
-    felt = (1 - held.bunching) * (held.mixing * (prompt - floor) + held.alone * floor)
+    among = held.mixing * (prompt - floor) + held.alone * floor
+    felt, line = (1 - held.bunching) * among, each * among / side.stages
     costs = sequence_costs(side, work.prompt + work.output / 2)
 
     def tpot(running: Array) -> Terms:
@@ -122,6 +125,7 @@ def aggregated(side: SideColumns, held: ConstantColumns, work: Load) -> Latencie
         terms["running step"] = 0.5 * step
         terms["waiting for cache"] = np.maximum(each / room - 1, 0) * (prompt + work.output * step)
         terms["first"] = held.first_ms * 1e-3 + np.zeros_like(step)
+        terms["other prompts"] += np.maximum(line - work.output * step - total(terms), 0)
         return terms
 
     running = _running(each, np.minimum(each, room), work.output, tpot, ttft)
