@@ -24,10 +24,12 @@ from clusterwright.report.fits_words import (
     span,
 )
 
-_NO = {"late": "misses deadline", "too big": "no: memory", "impossible": "no", "unknown": "not known"}
+_NO = {"late": "misses target", "too big": "no: memory", "impossible": "no", "unknown": "not known"}
 #: Terms of a step that take less than this share are not shown.
 _LEAST = 0.005
 _EFFECTS = 12
+#: Share of a budget from which on all of it is said to be spent.
+_SPENT = 0.995
 #: Smaller changes are shown with a digit more.
 _FINE, _NOTHING = 0.001, 5e-5
 _METHODS = {"lora": "adapters (LoRA)", "qlora": "adapters over 4-bit weights (QLoRA)"}
@@ -81,10 +83,18 @@ def training_verdict(answer: TrainingAnswer) -> str:
         text += f" and {amount(fit.cost, price.currency)}"
     elif price is not None and fit.per_mtok is not None:
         text += f"; {amount(fit.per_mtok, price.currency)} per Mtok"
-    if fit.tokens is not None:
-        period = " a month" if answer.wants.budget is not None and answer.wants.budget.monthly else ""
-        text += f"; the budget buys {counted_tokens(fit.tokens)} tokens{period}"
-    return text + "."
+    return text + _bought(answer) + "."
+
+
+def _bought(answer: TrainingAnswer) -> str:
+    """What a budget buys, and how much of it a deadline leaves."""
+    fit, budget, each = answer.first, answer.wants.budget, answer.first.per_mtok
+    if fit.tokens is None or budget is None:
+        return ""
+    period = " a month" if budget.monthly else f" in {span((fit.bought_days or 0.0) * 86400)}"
+    text = f"; the budget buys {counted_tokens(fit.tokens)} tokens{period}"
+    spent = budget.value if budget.monthly or each is None else each.value * fit.tokens / 1e6
+    return text if spent > _SPENT * budget.value else f"{text}, for {money(spent, budget.currency)} of it"
 
 
 def _counted(count: int, word: str) -> str:

@@ -95,6 +95,7 @@ def _trained(fit: TrainingFit) -> dict[str, Any]:
         "per_mtok": band_values(fit.per_mtok),
         "cost": band_values(fit.cost),
         "tokens": fit.tokens,
+        "tokens_days": fit.bought_days,
         "settings": {"of": place_of(fit), "options": list(settings_of(fit)), "beside": list(beside_settings(fit))},
     }
 

@@ -10,7 +10,7 @@ from clusterwright.lib.quantities import CURRENCIES
 from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.prices import HourPrice
 
-#: Prefixes of money from a million on.
+#: Letters of money and tokens from a million on.
 _LARGE: Final = ((1e12, "T"), (1e9, "B"), (1e6, "M"))
 
 
@@ -111,8 +111,8 @@ def tokens_short(value: int) -> str:
 
 
 def counted_tokens(value: float) -> str:
-    """Tokens with the prefix that people use: 1.5 T, 300 G, 4 M."""
-    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+    """Tokens with the letter that people use: 1.5 T, 300 B, 4 M."""
+    for scale, prefix in _LARGE:
         if value >= scale:
             return f"{number(value / scale)} {prefix}"
     return number(value)

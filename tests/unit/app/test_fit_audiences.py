@@ -140,7 +140,7 @@ SHOWN = {
         "asked", "gpu", "node", "gpus_per_node", "verdict", "why_not", "price", "layout", "gpus_per_replica",
         "replicas_for_load", "replicas", "gpus", "nodes", "domain_gpus", "longest_request", "at_once", "in_flight",
         "ttft_s", "tpot_s", "requests_s_per_replica", "output_tokens_s_per_replica", "per_hour", "per_mtok_out",
-        "per_mtok", "memory_gib", "reported_gib", "command", "before_command", "extra_config", "sizes",
+        "per_mtok", "memory_gib", "reported_gib", "command", "before_command", "over_nodes", "extra_config", "sizes",
     )),
     *(f"machines.price.{name}" for name in ("per_gpu_hour", "currency", "basis")),
     *(f"machines.sizes.{name}" for name in (

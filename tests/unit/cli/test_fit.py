@@ -142,7 +142,7 @@ def test_training_at_a_terminal() -> None:
     assert code == 0
     assert text.startswith("Yes: 16 × h100 in 2 nodes train llama-3.1-8b at ")
     for part in (
-        "20 G tokens take",
+        "20 B tokens take",
         "MFU",
         "Where a step's time goes",
         "t4: t4 has no unit for bf16",

@@ -81,6 +81,14 @@ class TrainingFit:
         return None if ideal is None else _lengthened(ideal, self.lost.goodput)
 
     @property
+    def bought_days(self) -> float | None:
+        """Until the tokens that a budget buys are done; None without a budget, inf where nothing gets done."""
+        if self.tokens is None:
+            return None
+        tokens_s = self.chosen.tokens_s * self.lost.goodput.value
+        return self.tokens / tokens_s / 86400 if tokens_s else math.inf
+
+    @property
     def memory_gib(self) -> Band:
         """Of the fullest GPU."""
         low, high = self.chosen.memory.band

@@ -45,11 +45,14 @@ def _tokens(fit: TrainingFit, wants: Wants) -> Asked | None:
 
 
 def _gpus(fit: TrainingFit, wants: Wants, own: TrainingWants) -> Asked | None:
-    if {"gpus", "deadline"} & wants.stated or wants.inverse:
+    monthly = wants.budget is not None and wants.budget.monthly
+    if {"gpus", "deadline"} & wants.stated or wants.power_w is not None or monthly:
         return None
     layout = fit.chosen.layout
     row = _row(fit, _question(fit), replace(layout, dp=layout.dp * 2), alone=False)
     why = "the fewest that fit are taken"
+    if fit.bought_days is not None:
+        why += f", and spend the budget in {fit.bought_days:,.0f} days"
     if row is not None:
         time = row.step_s / fit.chosen.step_s
         why += f"; twice as many take {time:.2f} × the days and {2 * time:.2f} × the GPU-hours"

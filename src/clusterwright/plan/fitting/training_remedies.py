@@ -79,14 +79,26 @@ def _tried(fit: TrainingFit, search: TrainingSearch, own: TrainingWants) -> Iter
 
 
 def _made(what: str, question: TrainingQuestion, cost: int, wants: Wants, own: TrainingWants) -> TrainingRemedy | None:
-    """What a question brings, None where nothing holds or waiting for missing nodes makes it late."""
+    """What a question brings, None where nothing holds in time and within a budget, with the nodes that are missing."""
     row = roomy(search_training(question))
     if row is None:
         return None
     days = None if row.days is None else row.days / _covered(row, wants.serving.survive_nodes, wants, own)
     if days is not None and question.deadline_s is not None and days * _DAY_S > question.deadline_s:
         return None
+    if _unpaid(row, question, wants, own):
+        return None
     return TrainingRemedy(what.format(row=row, recipe=row.recipe, days=days or 0.0), row, cost, days)
+
+
+def _unpaid(row: TrainingRow, question: TrainingQuestion, wants: Wants, own: TrainingWants) -> bool:
+    """Whether money given once does not pay for the tokens that were asked for."""
+    budget, price = wants.budget, question.pool.price_per_gpu_h
+    if budget is None or budget.monthly or price is None or own.tokens is None:
+        return False
+    nodes = row.nodes + wants.serving.survive_nodes
+    hours = row.gpu_h_per_mtok / _covered(row, wants.serving.survive_nodes, wants, own) * nodes / row.nodes
+    return hours * price * own.tokens / 1e6 > budget.value
 
 
 def _covered(row: TrainingRow, kept: int, wants: Wants, own: TrainingWants) -> float:
@@ -103,7 +115,7 @@ def _failures(own: TrainingWants) -> float:
 def _spared(search: TrainingSearch, wants: Wants, own: TrainingWants) -> Iterator[TrainingRemedy]:
     """More spare nodes, where only waiting for missing ones makes a run late."""
     row, deadline = roomy(search), search.question.deadline_s
-    if row is None or row.days is None or deadline is None:
+    if row is None or row.days is None or deadline is None or _unpaid(row, search.question, wants, own):
         return
     kept = needed_spares(row.nodes, _failures(own), own.repair_s, wants.spares_target)
     if kept is None:

@@ -17,7 +17,7 @@ from clusterwright.plan.fitting.inverses import limit_of
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import HourPrice
 from clusterwright.plan.fitting.training_fits import TrainingFit, TrainingVerdict
-from clusterwright.plan.fitting.wants import TrainingWants, Wants
+from clusterwright.plan.fitting.wants import Money, TrainingWants, Wants
 from clusterwright.plan.searching.machines import reported_gib
 from clusterwright.plan.searching.questions import Losses, TrainingQuestion
 from clusterwright.plan.searching.reasons import WORDS, Reason
@@ -42,7 +42,7 @@ _SHARDING: Final[dict[str, Sharding]] = {"megatron": "distributed", "torchtitan"
 
 
 def fit_training(decoder: Decoder, machine: Machine, wants: Wants, price: HourPrice | None) -> TrainingFit:
-    """Search one machine; a budget becomes GPUs (per month) or tokens (once)."""
+    """Search one machine; a budget becomes GPUs (per month, or once until a deadline) or tokens (once)."""
     own = wants.training or TrainingWants()
     plain = TrainingFit(machine, "unknown", price, wanted=own.tokens)
     lacking = _lacking(machine, own)
@@ -71,7 +71,7 @@ def fit_training(decoder: Decoder, machine: Machine, wants: Wants, price: HourPr
         often += "" if lost.spares is None else f", nodes missing {1 - lost.covered:.1%} of the time"
         return replace(plain, verdict="late", search=search, missed=f"nothing gets done: {often}")
     found = replace(plain, verdict="holds", search=search, best=best, losses=lost)
-    return _in_time(found, own) if wants.budget is None else replace(found, tokens=_bought(found, wants))
+    return _in_budget(_in_time(found, own), wants)
 
 
 def _divided(search: TrainingSearch) -> TrainingSearch:
@@ -120,7 +120,11 @@ def _allowed(machine: Machine, wants: Wants, price: HourPrice | None) -> int | s
         if price is None or price.currency != budget.currency:
             return f"no price in {budget.currency} of {machine.asked}; give --price"
         if budget.monthly:
-            nodes = math.floor(budget.value / HOURS_PER_MONTH / price.value / node + 1e-9)
+            hours: float | None = HOURS_PER_MONTH
+        else:
+            hours = _open_hours(wants)
+        if hours is not None:
+            nodes = math.floor(budget.value / hours / price.value / node + 1e-9)
             gpus = max(nodes - spare, 0) * node
     if wants.power_w is not None:
         limit = limit_of(machine, replace(wants, budget=None), price)
@@ -129,6 +133,14 @@ def _allowed(machine: Machine, wants: Wants, price: HourPrice | None) -> int | s
         fed = limit.nodes * node  # spare nodes are fed beside them
         gpus = fed if gpus is None else min(gpus, fed)
     return gpus
+
+
+def _open_hours(wants: Wants) -> float | None:
+    """Hours that money once is to last, where neither tokens nor GPUs say how much of it is spent by then."""
+    own = wants.training or TrainingWants()
+    if own.deadline_s is None or own.tokens is not None or wants.gpus is not None:
+        return None
+    return own.deadline_s / 3600
 
 
 def _sizes(gpus: int | None, machine: Machine) -> list[int | None]:
@@ -179,13 +191,35 @@ def _in_time(fit: TrainingFit, own: TrainingWants) -> TrainingFit:
     return replace(fit, verdict="late", best=None, losses=None, missed=missed)
 
 
-def _bought(fit: TrainingFit, wants: Wants) -> float | None:
-    """Tokens of one month, or of the whole budget."""
-    budget, each = wants.budget, fit.per_mtok
-    assert budget is not None
+def _in_budget(fit: TrainingFit, wants: Wants) -> TrainingFit:
+    """The fit with the tokens that a budget buys; late where it does not pay for those that were asked for."""
+    budget = wants.budget
+    if budget is None or fit.best is None:
+        return fit
+    paid = _paid(fit, budget)
+    if paid is not None and fit.wanted is not None and fit.wanted > paid * (1 + 1e-9):
+        cost = budget.value * fit.wanted / paid
+        missed = (
+            f"{fit.wanted / 1e9:,.6g} B tokens cost {budget.currency} {cost:,.0f}; the budget of {budget.value:,.0f}"
+            f" buys {paid / 1e9:,.4g} B"
+        )
+        return replace(fit, verdict="late", best=None, losses=None, missed=missed)
+    return replace(fit, tokens=_bought(fit, wants, budget, paid))
+
+
+def _paid(fit: TrainingFit, budget: Money) -> float | None:
+    """Tokens that money given once pays for."""
+    each = fit.per_mtok
+    return None if budget.monthly or each is None or not each.value else budget.value / each.value * 1e6
+
+
+def _bought(fit: TrainingFit, wants: Wants, budget: Money, paid: float | None) -> float | None:
+    """Tokens of one month, or of the whole budget, as far as a deadline lets it be spent."""
+    tokens_s = fit.chosen.tokens_s * fit.lost.goodput.value
     if budget.monthly:
-        return fit.chosen.tokens_s * fit.lost.goodput.value * HOURS_PER_MONTH * 3600
-    return None if each is None or not each.value else budget.value / each.value * 1e6
+        return tokens_s * HOURS_PER_MONTH * 3600
+    deadline_s = None if wants.training is None else wants.training.deadline_s
+    return paid if paid is None or deadline_s is None else min(paid, tokens_s * deadline_s)
 
 
 def question_of(

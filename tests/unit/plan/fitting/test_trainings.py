@@ -138,6 +138,32 @@ def test_a_budget_pays_for_spare_nodes_too() -> None:
     assert month.gpus * 2 * 730 <= 40_000
 
 
+def test_money_until_a_deadline_becomes_gpus_and_no_more_tokens_than_fit_into_either() -> None:
+    fit = ask("llama-3.1-8b", "h100", budget="$2M", deadline="30d", price="2").first
+    assert fit.tokens is not None
+    assert fit.per_mtok is not None
+    assert 500 < fit.gpus <= 2e6 / (720 * 2)
+    assert fit.per_mtok.value * fit.tokens / 1e6 <= 2e6 * (1 + 1e-9)
+    assert fit.bought_days == pytest.approx(30)
+    few = ask("llama-3.1-8b", "h100", budget="$2M", deadline="30d", price="2", gpus="64").first
+    assert few.tokens is not None
+    assert few.tokens == pytest.approx(few.chosen.tokens_s * few.lost.goodput.value * 30 * 86400)
+    long = ask("llama-3.1-8b", "h100", budget="$2M", price="2").first
+    assert long.bought_days is not None
+    assert long.bought_days > 365
+
+
+def test_tokens_that_a_budget_does_not_pay_for_are_refused_and_only_what_it_pays_for_is_advised() -> None:
+    enough = ask("llama-3.1-8b", "h100", budget="$95k", tokens="1T", price="3").first
+    assert enough.verdict == "holds"
+    answer = ask("llama-3.1-8b", "h100", budget="$95k", tokens="1.2T", price="3")
+    assert answer.first.verdict == "late"
+    assert "the budget of 95,000 buys" in answer.first.missed
+    assert [r.what for r in answer.remedies] == ["products in fp8 (--precision fp8)"]
+    hopeless = ask("llama-3.1-8b", "h100", budget="$100k", tokens="15T", deadline="60d", price="3")
+    assert not hopeless.remedies
+
+
 def test_waiting_for_missing_nodes_may_miss_a_deadline_and_spares_are_what_helps() -> None:
     late = ask("llama-3.3-70b", "dgx-h100", gpus="512", tokens="1T", deadline="25d", survive="0")
     assert late.first.verdict == "late"
