@@ -31,7 +31,12 @@ def closest(known: Iterable[Calibration], engine: str, version: str = "", gpu: s
 def outside(calibration: Calibration, **values: float) -> tuple[str, ...]:
     """What lies outside the rows that were fitted, in words; `values` by the names of spans."""
     return tuple(
-        f"{name} {value:g} outside {span.low:g} to {span.high:g}"
+        f"{name} {_plain(value)} outside {_plain(span.low)} to {_plain(span.high)}"
         for name, value in values.items()
         if (span := calibration.spans.get(name)) is not None and not span.holds(value)  # type: ignore[call-overload]
     )
+
+
+def _plain(value: float) -> str:
+    """Three significant digits, whole from 100 on."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -210,7 +210,8 @@ def _transceivers(tree: FatTree, switch: SwitchKind, nodes: int, ports: int, opt
 def _with_lines(made: Materials, shape: NodeShape, power: float | None, per_rack: int, options: Options) -> Materials:
     """The same bill with its lines in words."""
     target = f"{options.spares_target:.1%}"
-    repair = f"{options.per_1000_node_days:g} failures per 1,000 node-days, back after {options.repair_days:g} days"
+    back = _counted(options.repair_days, "day")
+    repair = f"{options.per_1000_node_days:g} failures per 1,000 node-days, back after {back}"
     lines = [
         Line("nodes", made.nodes, shape.name, f"{made.gpus} GPUs, {shape.gpus} each"),
         Line(
@@ -237,7 +238,12 @@ def _with_lines(made: Materials, shape: NodeShape, power: float | None, per_rack
 def _fabric_lines(tree: FatTree, switch: SwitchKind, options: Options) -> list[Line]:
     rails = "rail-optimised" if options.rails else "not by rails"
     counted = [
-        Line("leaf switches", tree.leaves, switch.name, f"{tree.groups} groups of {tree.group_nodes} nodes, {rails}"),
+        Line(
+            "leaf switches",
+            tree.leaves,
+            switch.name,
+            f"{_counted(tree.groups, 'group')} of {tree.group_nodes} nodes, {rails}",
+        ),
         Line("spine switches", tree.spines, switch.name, f"oversubscription {options.oversubscription:g}"),
         Line("core switches", tree.cores, switch.name, "third tier"),
         Line("cables, node to leaf", tree.node_cables, "", "optical" if options.optical_nodes else "copper"),
@@ -245,3 +251,7 @@ def _fabric_lines(tree: FatTree, switch: SwitchKind, options: Options) -> list[L
         Line("cables, spine to core", tree.core_cables, "", "optical"),
     ]
     return [line for line in counted if line.count]
+
+
+def _counted(count: float, word: str) -> str:
+    return f"{count:g} {word}{'s' * (count != 1)}"

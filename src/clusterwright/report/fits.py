@@ -41,7 +41,7 @@ def _page(answer: ServingAnswer) -> Iterator[Block]:
     internal = answer.audience == "internal"
     yield Lines((verdict(answer),))
     if answer.close and internal:
-        near = " and ".join(answer.close)
+        near = " and ".join(", ".join(answer.close).rsplit(", ", 1))
         yield Lines((f"Not sure: {near} may be as good; the bands of the estimates overlap.",))
     yield Lines((asked_words(answer),))
     if told_instead(answer):
@@ -396,6 +396,7 @@ def basis_lines(answer: ServingAnswer, internal: bool) -> Iterator[str]:
         if each.price is not None and (internal or each.price.for_sale):
             star = "* " if each.price.origin == "catalogue" else ""
             yield f"{star}{each.machine.asked}: {price_words(each.price)}"
+            yield from _shared(each)
         elif each.price is None and internal:
             yield f"{each.machine.asked}: no price is known; give --price"
     for each in answer.fits:
@@ -403,4 +404,17 @@ def basis_lines(answer: ServingAnswer, internal: bool) -> Iterator[str]:
     if len(answer.fits) > 1:
         yield (
             "ranked by money per output token" if by_money(answer.fits) else "ranked by GPUs, since a price is missing"
+        )
+
+
+def _shared(fit: ServingFit) -> Iterator[str]:
+    """Nodes that replicas do not fill: money counts the part that they do."""
+    if fit.best is None or fit.price is None:
+        return
+    counted, whole_nodes = fit.best.charged_gpus, fit.best.nodes * fit.question.pool.gpus_per_node
+    if whole_nodes > counted * (1 + 1e-9):
+        cost = money(whole_nodes * fit.price.value, fit.price.currency)
+        yield (
+            f"{fit.machine.asked}: money counts {number(counted)} of the {whole_nodes:,} GPUs of the nodes; all of them"
+            f" cost {cost}/h"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,7 @@ from clusterwright.plan.fitting.commands import before, command_of, stored_forma
 from clusterwright.plan.fitting.machines import find_machine
 from clusterwright.plan.fitting.reading import read_wants
 from clusterwright.plan.fitting.serving import context_of
+from clusterwright.report.fits import basis_lines
 
 CHAT = {"rate": "5", "in": "1000", "out": "200", "ttft": "1s", "tpot": "50ms"}
 TODAY = datetime.date(2026, 6, 30)
@@ -220,3 +222,21 @@ def test_alternatives_are_dated_and_compared_at_the_same_work() -> None:
     assert apis
     assert fit.per_h is not None
     assert all(a.ratio == pytest.approx((a.low + a.high) / 2 / fit.per_h.value) for a in found)
+
+
+def test_what_lies_outside_the_runs_is_said_in_numbers_that_people_read() -> None:
+    beyond = ask("deepseek-v3", "gb200-nvl72", rate="50", ttft="2s", tpot="50ms").first.basis.beyond
+    assert beyond
+    assert all(not re.search(r"\d\.\d{3}|e\+", text) for text in beyond)
+
+
+def test_nodes_that_replicas_do_not_fill_are_said_with_what_whole_nodes_cost() -> None:
+    answer = ask("llama-3.3-70b", "h100", rate="50", ttft="1s", tpot="50ms", price="3")
+    fit = answer.first
+    assert fit.chosen.charged_gpus < fit.chosen.nodes * 8
+    (said,) = [line for line in basis_lines(answer, internal=True) if "money counts" in line]
+    assert f"{fit.chosen.charged_gpus:.0f} of the {fit.chosen.nodes * 8}" in said
+    assert f"${fit.chosen.nodes * 24}/h" in said
+    full = ask("llama-3.1-405b", "h100", rate="1", price="3")
+    assert full.first.chosen.charged_gpus == full.first.chosen.nodes * 8
+    assert not [line for line in basis_lines(full, internal=True) if "money counts" in line]
