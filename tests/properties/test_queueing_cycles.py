@@ -137,7 +137,7 @@ def test_without_arrivals_or_exits_a_second_cycle_decides_nothing(seed: int) -> 
 @given(seeds)
 def test_a_job_that_comes_alone_is_decided_about_as_in_a_whole_cycle(seed: int) -> None:
     def look(before: State, decisions: Decisions, state: State, now_s: float) -> None:
-        assert before.lines is not None  # whoever asks for the lines has the newcomer take its place in them
+        before.seat_newcomer()  # who has a place in a line is looked at in a whole cycle
         assert run_cycle(before, now_s) == decisions
         assert before.waiting == state.waiting
 

@@ -7,38 +7,30 @@ promise to make, a preemption, a budget that sets it apart), a whole cycle looks
 from __future__ import annotations
 
 from clusterwright.queueing.decisions import Start
-from clusterwright.queueing.gangs import NoFit
-from clusterwright.queueing.limits import gpus_allowed
 from clusterwright.queueing.ordering import Order
 from clusterwright.queueing.policies import Backfill
-from clusterwright.queueing.requests import Request
+from clusterwright.queueing.requests import Placement, Request
+from clusterwright.queueing.starting import find_start
 from clusterwright.queueing.state import State
 
 
 def start_alone(request: Request, state: State, now_s: float) -> Start | None:
-    """Start a job (`State.lone`) on the first of its flavors that has room; None, and nothing changes, without."""
-    demand, usage, policy = request.demand, state.usage, state.policy
-    least, floors = demand.least_gpus, state.cluster.floors
-    for flavor in demand.flavors or state.cluster.flavors:
-        floor = floors.get(flavor)
-        if floor is None:
-            continue
-        limit = gpus_allowed(request, flavor, usage, policy)
-        if limit < least:
-            continue
-        placement = floor.find(demand, limit)
-        if isinstance(placement, NoFit):
-            continue
-        borrowed = usage.borrows(request.queue, flavor, placement.gpus)
-        state.start(request, placement, now_s, borrowed=borrowed)
-        return Start(request, placement, borrowed)
-    return None
+    """Start a job that decides alone (`State.lone`); None where it cannot. Its line counts as looked at."""
+    queue = request.queue
+    state.lines[queue].seen = state.freed
+    placement = find_start(request, state)
+    if not isinstance(placement, Placement):
+        return None
+    borrowed = state.usage.borrows(queue, placement.flavor, placement.gpus)
+    state.start(request, placement, now_s, borrowed=borrowed)
+    return Start(request, placement, borrowed)
 
 
 def wait_alone(request: Request, state: State, now_s: float) -> bool:
     """Whether the newcomer cannot start and nothing follows from that; it counts as looked at then."""
     if state.preempts or not state.undisturbed(now_s):
         return False
+    state.seat_newcomer()
     line, promise, easy = state.lines[request.queue], state.promise, state.policy.backfill is Backfill.EASY
     if line.seen != state.freed:
         return False

@@ -35,6 +35,7 @@ def why(job: JobId, state: State, now_s: float) -> tuple[Blocker, ...]:
     Raises:
         KeyError: no such job waits.
     """
+    state.seat_newcomer()
     return _Inquiry(state.waiting[job], state, now_s).run()
 
 
@@ -338,7 +339,7 @@ class _Inquiry:
 
     def _next_release(self, flavor: str, queues: Collection[str] | None) -> Holding | None:
         running = self.state.running
-        ends = (running[job] for _, _, job, *_ in self.state.releases(flavor))
+        ends = (running[job] for _, _, job, *_ in self.state.known_ends(flavor))
         return next((h for h in ends if h.placement.gpus and (queues is None or h.request.queue in queues)), None)
 
     def _blocker(

@@ -10,23 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from clusterwright.model.jobs import JobId
 from clusterwright.queueing.arriving import start_alone, wait_alone
 from clusterwright.queueing.commitments import Claim, Promise
 from clusterwright.queueing.decisions import Decisions, Preemption, Start
 from clusterwright.queueing.evicting import find_victims
-from clusterwright.queueing.gangs import NoFit
-from clusterwright.queueing.limits import gpus_allowed
 from clusterwright.queueing.lines import Bunch, Line
 from clusterwright.queueing.ordering import Order
 from clusterwright.queueing.policies import Backfill
 from clusterwright.queueing.promising import find_promise, renew_promise
 from clusterwright.queueing.requests import Demand, Placement, Request, resources_of
+from clusterwright.queueing.starting import NoStart, find_beside, find_start
 from clusterwright.queueing.state import State
 from clusterwright.queueing.turns import Turn, turn_of
-from clusterwright.queueing.windows import closing, open_for
+from clusterwright.queueing.windows import Window, closing
 
 _FOREVER: Final = float("inf")
 
@@ -73,6 +70,7 @@ class _Cycle:
 
     def run(self) -> Decisions:
         state = self.state
+        state.seat_newcomer()
         for job in list(state.claims) if state.claims else ():
             self._second_pass(state.claims[job])
         if state.promise is not None:
@@ -187,27 +185,20 @@ class _Cycle:
         bunch.tried = bunch.tried + 1 if self.state.windows else len(bunch)
 
     def _find(self, request: Request) -> Placement | None:
-        """Where a job can start now, on the first of its flavors on which it can."""
-        state, demand = self.state, request.demand
-        if self._hopeless and demand in self._hopeless:
+        """Where a job can start now; what has no room now has none until the end of the cycle."""
+        if self._hopeless and request.demand in self._hopeless:
             return None
-        closed = closing(state.windows, request, self.now_s) if state.windows else []
-        blocked_by_quota = False
-        for flavor in state.flavors_of(request):
-            limit = gpus_allowed(request, flavor, state.usage, state.policy)
-            if limit < demand.least_gpus:
-                blocked_by_quota = True
-                continue
-            floor = state.cluster.floors[flavor]
-            if closed:
-                found = floor.find_in(open_for(state.cluster, flavor, closed, floor.free), demand, limit)
-            else:
-                found = floor.find(demand, limit)
-            if not isinstance(found, NoFit):
-                return found
-        if not blocked_by_quota and not closed:
-            self._hopeless.add(demand)  # until the end of the cycle: nothing comes free within it
+        closed = self._closed(request)
+        found = find_start(request, self.state, closed)
+        if isinstance(found, Placement):
+            return found
+        if found is NoStart.ROOM and not closed:
+            self._hopeless.add(request.demand)  # nothing comes free within a cycle
         return None
+
+    def _closed(self, request: Request) -> Sequence[Window]:
+        windows = self.state.windows
+        return closing(windows, request, self.now_s) if windows else ()
 
     def _start(
         self, bunch: Bunch, place: int, request: Request, placement: Placement, passed: Request | None = None
@@ -270,7 +261,7 @@ class _Cycle:
             else:
                 self._start(bunch, bunch.tried, request, placement, promise.request)
             return
-        placement = self._find_beside(request, promise)
+        placement = find_beside(request, state, promise, self._closed(request))
         if placement is not None:
             self._start(bunch, bunch.tried, request, placement, promise.request)
             promise.passed = True
@@ -283,28 +274,6 @@ class _Cycle:
             self._pass_over(bunch)
         else:
             bunch.tried = bunch.next_within(bunch.tried + 1, window)
-
-    def _find_beside(self, request: Request, promise: Promise) -> Placement | None:
-        """Where a job can run past the promised time without taking what the promised job will need."""
-        state, demand = self.state, request.demand
-        closed = closing(state.windows, request, self.now_s) if state.windows else []
-        for flavor in state.flavors_of(request):
-            limit = gpus_allowed(request, flavor, state.usage, state.policy)
-            if limit < demand.least_gpus:
-                continue
-            floor = state.cluster.floors[flavor]
-            free = open_for(state.cluster, flavor, closed, floor.free) if closed else floor.free
-            spare = floor.spare
-            if flavor == promise.placement.flavor:
-                limit = min(limit, gpus_allowed(request, flavor, promise.usage, state.policy))
-                if limit < demand.least_gpus:
-                    continue
-                free = np.minimum(free, promise.left)
-                spare = {name: np.minimum(amounts, promise.spare[name]) for name, amounts in spare.items()}
-            found = floor.find_in(free, demand, limit, spare)
-            if not isinstance(found, NoFit):
-                return found
-        return None
 
     # -- preemption -----------------------------------------------------------------------------------------------
 

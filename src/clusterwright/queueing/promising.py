@@ -113,7 +113,7 @@ class _Future:
             self._gpus, self._slots = floor.free_gpus, floor.slots(self._size)
         self._free: list[int] = free.tolist()
         self._up: list[bool] = floor.usable.tolist()
-        self._ends, self._next = state.releases(flavor), 0
+        self._ends, self._next = state.known_ends(flavor), 0
         self.at_s, self.usage = 0.0, state.usage.fork()
         self.spare = {name: amounts.copy() for name, amounts in floor.spare.items()}
 

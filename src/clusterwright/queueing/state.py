@@ -43,7 +43,10 @@ class State:
         budgets: gates of GPU-hours; none without.
 
     Attributes:
-        newcomer: the job that came since the last cycle, when it is the only one; `lines` and `asking` seat it.
+        newcomer: the job that came since the last cycle, when it is the only one. It stands in no line before
+            `seat_newcomer`, which every cycle but the shortest begins with.
+        lines: who waits, by queue.
+        asking: the demands of the waiting jobs, with the queues in which they wait.
         priorities: running jobs by priority on each flavor, counted where jobs may be preempted.
         heads: a heap of the lines by the rank of their first jobs; what is not `Line.ranked` any more is out of date.
         freed: counts the changes after which something that could not start might.
@@ -70,8 +73,8 @@ class State:
         self.apart: dict[JobId, Request] = {}
         self.overdrawn: dict[JobId, Request] = {}
         self.newcomer: Request | None = None
-        self._lines: dict[str, Line] = {}
-        self._asking: Asking = {}
+        self.lines: dict[str, Line] = {}
+        self.asking: Asking = {}
         self.heads: list[tuple[Rank, int, Line]] = []
         self.running: dict[JobId, Holding] = {}
         self.claims: dict[JobId, Claim] = {}
@@ -116,8 +119,8 @@ class State:
         self.drop_claim(job)
         self.overdrawn.pop(job, None)
         if self.apart.pop(job, None) is None:
-            line = self.lines[request.queue]
-            line.remove(request)
+            self.seat_newcomer()
+            self.lines[request.queue].remove(request)
             self._woken.add(request.queue)
         if self.promise is not None and self.promise.request.id == job:
             self.promise = None
@@ -224,19 +227,10 @@ class State:
 
     # -- what the cycle asks ------------------------------------------------------------------------------------
 
-    @property
-    def lines(self) -> dict[str, Line]:
-        """Who waits, by queue."""
+    def seat_newcomer(self) -> None:
+        """Give the newcomer, if there is one, its place in its line."""
         if self.newcomer is not None:
             self._seat(self.newcomer)
-        return self._lines
-
-    @property
-    def asking(self) -> Asking:
-        """The demands of the waiting jobs, with the queues in which they wait."""
-        if self.newcomer is not None:
-            self._seat(self.newcomer)
-        return self._asking
 
     def lone(self) -> bool:
         """Whether the newcomer alone decides what happens: nobody else waits, or nobody who waits can start.
@@ -247,13 +241,12 @@ class State:
         request = self.newcomer
         if request is None or self.promise is not None or self.claims or self.windows or self.budgets is not None:
             return False
-        line = self._lines[request.queue]
-        if len(self.waiting) - len(self.apart) > 1:
-            may_pass = not (self._all_woken or self.preempts or self.policy.backfill is Backfill.EASY)
-            if not may_pass or (line.seen != self.freed and line.bunches) or self.tree.strict(request.queue):
-                return False
-        line.seen = self.freed
-        return True
+        if len(self.waiting) - len(self.apart) <= 1:
+            return True
+        if self._all_woken or self.preempts or self.policy.backfill is Backfill.EASY:
+            return False
+        line = self.lines[request.queue]
+        return (line.seen == self.freed or not line.bunches) and not self.tree.strict(request.queue)
 
     def undisturbed(self, now_s: float) -> bool:
         """Whether nothing but the newcomer is to be looked at, and the promise stands as it is."""
@@ -274,11 +267,10 @@ class State:
 
     def take_woken(self) -> set[str]:
         """The queues whose lines are to be looked at; they count as looked at from now on."""
-        lines = self.lines
         woken, self._woken = self._woken, set()
         if self._all_woken:
             self._all_woken = False
-            woken.update(q for q, line in lines.items() if line.bunches)
+            woken.update(q for q, line in self.lines.items() if line.bunches)
         return woken
 
     def wake_due(self, now_s: float) -> bool:
@@ -316,7 +308,7 @@ class State:
         self.lines[request.queue].remove(request)
         self.apart[request.id] = self.overdrawn[request.id] = request
 
-    def releases(self, flavor: str) -> list[End]:
+    def known_ends(self, flavor: str) -> list[End]:
         """Every known end on a flavor, soonest first; jobs without a limit have none."""
         ends = self._ends.get(flavor)
         if ends is None:  # kept in order from the first question on: plain FIFO never asks
@@ -370,8 +362,8 @@ class State:
         other.cluster, other.usage = self.cluster.fork(), self.usage.fork()
         other.waiting, other.apart, other.overdrawn = dict(self.waiting), dict(self.apart), dict(self.overdrawn)
         other.budgets = None if self.budgets is None else self.budgets.fork()
-        other.newcomer, other._asking = self.newcomer, {}
-        other._lines = {q: line.copy(other._asking) for q, line in self._lines.items()}
+        other.newcomer, other.asking = self.newcomer, {}
+        other.lines = {q: line.copy(other.asking) for q, line in self.lines.items()}
         other.heads = []
         other.running = {j: replace(h) for j, h in self.running.items()}
         other.claims = {j: replace(c, kept=dict(c.kept)) for j, c in self.claims.items()}
@@ -391,29 +383,28 @@ class State:
         return other
 
     def _unrank(self, queue: str) -> None:
-        line = self._lines.get(queue)
+        line = self.lines.get(queue)
         if line is not None:
             line.ranked = None
 
     def _unrank_all(self) -> None:
-        for line in self._lines.values():
+        for line in self.lines.values():
             line.ranked = None
 
     def _line_up(self, request: Request) -> None:
         queue = request.queue
-        if queue not in self._lines:
-            self._lines[queue] = Line(queue, self._asking, by_user=self.policy.fair.by_user)
+        if queue not in self.lines:
+            self.lines[queue] = Line(queue, self.asking, by_user=self.policy.fair.by_user)
         if self.newcomer is None and not self._woken:
             self.newcomer = request
             return
-        if self.newcomer is not None:
-            self._seat(self.newcomer)
+        self.seat_newcomer()
         self._seat(request)
 
     def _seat(self, request: Request) -> None:
         """Give a job its place in its line."""
         self.newcomer = None
-        self._lines[request.queue].add(request)
+        self.lines[request.queue].add(request)
         self._woken.add(request.queue)
 
     def _expect(self, holding: Holding) -> None:
