@@ -71,29 +71,20 @@ class Ledger:
     def install(self, at_s: float, flavor: str, gpus: int) -> None:
         """`gpus` are installed in all from now on; the same instant says whether what is new is free or out."""
         at_ms = to_ms(at_s)
-        side = self._flavors.get(flavor)
-        if side is None:
-            side = self._flavors[flavor] = _Flavor(at_ms)
-        self._go_on(flavor, side, at_ms)
-        side.installed = gpus
+        if flavor not in self._flavors:
+            self._flavors[flavor] = _Flavor(at_ms)
+        self._at(at_ms, flavor).installed = gpus
 
     def free(self, at_s: float, flavor: str, gpus: int, blocker: str = "") -> None:
         """`gpus` could be given to a job now; `blocker` is why the head does not get them, "" when nobody waits."""
-        at_ms, side = round(at_s * 1000), self._flavors[flavor]  # to_ms, in line for its speed
-        if at_ms != side.at_ms:
-            self._go_on(flavor, side, at_ms)
-        if blocker != side.blocker:
-            _settle_free(side)
-            side.blocker = blocker
-        side.free = gpus
+        self.count(to_ms(at_s), flavor, 0, gpus, blocker)
 
     def put_out(self, at_s: float, flavor: str, line: Line, gpus: int, why: str = "") -> None:
         """`gpus` more that nobody holds are reserved, drained, unhealthy or unknown; negative takes them back."""
         if line not in OUT:
             raise ValueError(f"'{line}' is no line of GPUs out of use: {', '.join(sorted(OUT))}")
-        at_ms, side, entry = to_ms(at_s), self._flavors[flavor], Entry(line, why)
-        if at_ms != side.at_ms:
-            self._go_on(flavor, side, at_ms)
+        at_ms, entry = to_ms(at_s), Entry(line, why)
+        side = self._at(at_ms, flavor)
         out = side.out.get(entry)
         if out is None:
             out = side.out[entry] = _Out(0, at_ms)
@@ -103,10 +94,7 @@ class Ledger:
 
     def admit(self, at_s: float, flavor: str, gpus: int) -> None:
         """An attempt holds `gpus` from now on."""
-        at_ms, side = round(at_s * 1000), self._flavors[flavor]
-        if at_ms != side.at_ms:
-            self._go_on(flavor, side, at_ms)
-        side.held += gpus
+        self._at(to_ms(at_s), flavor).held += gpus
 
     def charge(self, account: Account, record: AttemptRecord) -> None:
         """An attempt ended: it gives its GPUs back at its end and is divided into lines.
@@ -114,17 +102,12 @@ class Ledger:
         Raises:
             ValueError: when its facts contradict each other; Unbalanced when time went on without balance before.
         """
-        at_ms, side = round(record.ended_s * 1000), self._flavors[account.flavor]
-        if at_ms != side.at_ms:
-            self._go_on(account.flavor, side, at_ms)
-        side.held -= record.gpus
+        self._at(to_ms(record.ended_s), account.flavor).held -= record.gpus
         self.divide(self.sums_of(account), record)
 
     def count(self, at_ms: int, flavor: str, more_held: int, free: int, blocker: str = "") -> None:
         """All that changed at one instant: GPUs that attempts hold more, and what is `free` now, as the calls above."""
-        side = self._flavors[flavor]
-        if at_ms != side.at_ms:
-            self._go_on(flavor, side, at_ms)
+        side = self._at(at_ms, flavor)
         if blocker != side.blocker:
             _settle_free(side)
             side.blocker = blocker
@@ -170,7 +153,7 @@ class Ledger:
         for flavor, side in self._flavors.items():
             if side.held:
                 raise Unbalanced(f"{flavor}: attempts that hold {side.held} GPUs at {at_s} s were not charged")
-            self._go_on(flavor, side, at_ms)
+            self._at(at_ms, flavor)
             _settle_free(side)
             for entry, out in side.out.items():
                 self._settle_out(side, entry, out, at_ms)
@@ -181,13 +164,14 @@ class Ledger:
         _check(lines, at_s)
         return lines
 
-    def _go_on(self, flavor: str, side: _Flavor, at_ms: int) -> None:
-        """Leave the instant of the last change, which must balance."""
+    def _at(self, at_ms: int, flavor: str) -> _Flavor:
+        """A flavor at an instant; where that is a later one, what was known until then must balance."""
+        side = self._flavors[flavor]
         low_ms = side.at_ms
         if at_ms <= low_ms:
             if at_ms < low_ms:
                 raise ValueError(f"{flavor}: time goes back from {low_ms / 1000} s to {at_ms / 1000} s")
-            return
+            return side
         if side.free + side.held + side.out_of_use != side.installed:
             raise Unbalanced(
                 f"{flavor}: from {low_ms / 1000} s on {side.installed} GPUs are installed, but {side.free} are free, "
@@ -201,6 +185,7 @@ class Ledger:
         if at_ms > low_ms:
             side.installed_gpu_ms += side.installed * (at_ms - low_ms)
             side.free_gpu_ms += side.free * (at_ms - low_ms)
+        return side
 
     def _settle_out(self, side: _Flavor, entry: Entry, out: _Out, at_ms: int) -> None:
         span_ms = min(at_ms, self._until_ms) - max(out.since_ms, self._since_ms)
