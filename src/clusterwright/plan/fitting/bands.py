@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -104,7 +105,8 @@ def speed_basis(
     fit, own = found.fit, found.gpu == gpu
     models = ", ".join(fit.models[:4]) + (" …" if len(fit.models) > 4 else "")
     basis = (
-        f"{fit.rows} published runs of {engine} on {gpu if own else 'other GPUs'} ({models}); errors of runs held out"
+        f"{fit.rows} published runs of {engine}{_releases(found)} on {gpu if own else 'other GPUs'} ({models});"
+        " errors of runs held out"
     )
     errors = [_known(fit.ttft_error), _known(fit.tpot_error)]
     if not own:
@@ -127,6 +129,18 @@ def speed_basis(
         _ends(tpot, errors[1]),
         "" if ttft is None or tpot is None else f"{max(ttft.rows, tpot.rows)} held out of {ttft.of}",
     )
+
+
+def _releases(found: Calibration) -> str:
+    """Releases that the runs were of, oldest and newest; "" where rows do not tell.
+
+    Those of TensorRT-LLM name releases of Dynamo's container beside the engine's.
+    """
+    if found.engine == "tensorrt-llm":
+        return ""
+    numbers = {(int(m[1]), int(m[2])) for text in found.versions if (m := re.match(r"(\d+)\.(\d+)", text))}
+    ends = [f"{major}.{minor}" for major, minor in (min(numbers), max(numbers))] if numbers else []
+    return f" {' to '.join(dict.fromkeys(ends))}" if ends else ""
 
 
 def time_bands(fit: FitSet, model: str) -> TimeBands | None:
