@@ -84,3 +84,11 @@ def test_ways_of_counting() -> None:
     assert not compare(decoder, 671_000_000_000).exact
     assert not compare(decoder, 672_000_000_000).rounded
     assert compare(decoder, decoder.parameters + 77).way == "the model, but for 77 buffers"
+
+
+def test_no_model_of_the_catalogue_is_without_context() -> None:
+    found = {model.name: CATALOGUE.find_decoder(model.name) for model in CATALOGUE.models}
+    assert all(decoder.max_context >= 1024 for decoder in found.values() if decoder is not None)
+    recurrent = found["mistralai/Mamba-Codestral-7B-v0.1"]
+    assert recurrent is not None
+    assert recurrent.max_context == 262144

@@ -17,6 +17,11 @@ from clusterwright.model.huggingface.weights import DTYPES, Block, Blueprint, We
 
 #: Keys under which a config nests its text model.
 _NESTS: Final = ("text_config", "llm_config", "language_config")
+#: Tokens where a config states no limit: what vLLM takes then (`_get_and_verify_max_len`, "assuming the model's maximum
+#: length is 2048"), and what a recurrent model of such a config was tested to by its maker (Mistral AI, "Codestral
+#: Mamba", 2024-07-16: 256k): a state has no limit of its own.
+_ASSUMED_CONTEXT: Final = 2048
+_RECURRENT_CONTEXT: Final = 262144
 
 
 def parse_config(
@@ -127,6 +132,12 @@ def _asking(blueprint: Blueprint, asked: str) -> Blueprint:
     )
 
 
+def _unstated_context(layers: tuple[Layer, ...]) -> int:
+    """Tokens of a model whose config states no limit."""
+    recurrent = all(layer.mixer is None or isinstance(layer.mixer, StateMixer) for layer in layers)
+    return _RECURRENT_CONTEXT if recurrent else _ASSUMED_CONTEXT
+
+
 def _decoder(blueprint: Blueprint, storage: Storage, name: str, architecture: str) -> Decoder:
     storing = _Storing(storage)
     count = len(blueprint.blocks)
@@ -134,13 +145,14 @@ def _decoder(blueprint: Blueprint, storage: Storage, name: str, architecture: st
         storing.layer(block, blueprint.draft_path.format(number=number, layer=count + number))
         for number, block in enumerate(blueprint.drafts)
     )
+    layers = tuple(storing.layer(block, f"layers.{number}.") for number, block in enumerate(blueprint.blocks))
     return Decoder(
         name=name,
         architecture=architecture,
         hidden=blueprint.hidden,
         vocab=blueprint.vocab,
-        max_context=blueprint.max_context,
-        layers=tuple(storing.layer(block, f"layers.{number}.") for number, block in enumerate(blueprint.blocks)),
+        max_context=blueprint.max_context or _unstated_context(layers),
+        layers=layers,
         tables=storing.parts(blueprint.tables, ""),
         tied=blueprint.tied,
         drafts=drafts,

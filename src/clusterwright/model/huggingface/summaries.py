@@ -18,7 +18,7 @@ def summary_of(decoder: Decoder) -> dict[str, Any]:
         "hidden": decoder.hidden,
         "vocab": decoder.vocab,
         "tied_embeddings": decoder.tied,
-        "max_context": decoder.max_context or 2048,
+        "max_context": decoder.max_context,
         "heads": max((m.heads for m in mixers), default=1),
         **_feeds(decoder.layers),
     }

@@ -88,6 +88,11 @@ def test_a_window_that_is_switched_off_is_none() -> None:
     assert [isinstance(x.mixer, Attention) and x.mixer.window for x in late.layers] == [None] * 30 + [4096] * 2
 
 
+def test_a_config_without_a_limit_has_the_context_that_engines_take() -> None:
+    facts = {k: v for k, v in decoders.LLAMA.items() if k != "max_position_embeddings"}
+    assert parse_config(facts, name="llama").max_context == 2048
+
+
 def test_tied_tables_count_once() -> None:
     tied, own = decoders.llama(tie_word_embeddings=True), decoders.llama()
     assert own.parameters - tied.parameters == 128256 * 4096
