@@ -143,7 +143,7 @@ class ServingSearch:
         if not len(rows):
             return None
         first, each = self.judged.first_ttft_s[rows], self.judged.first_tpot_s[rows]
-        over = np.maximum(first / (self.question.ttft_s or np.inf), each / (self.question.tpot_s or np.inf))
+        over = np.maximum(_over(first, self.question.ttft_s), _over(each, self.question.tpot_s))
         over = np.maximum(over, 1e-9) * (1 + 1e-6 * gpus(self.judged.sizes)[rows])
         return self.row(int(rows[int(np.nanargmin(over))]))
 
@@ -203,6 +203,11 @@ def search_serving(question: ServingQuestion, constants: Constants = PRIOR) -> S
         ValueError: if no such engine or weight format is modelled.
     """
     return ServingSearch(question, judge(question, constants), constants)
+
+
+def _over(times: Floats, wanted: float | None) -> Floats:
+    """How many times a target they are: 0 where there is none, infinite where a layout does not keep up at all."""
+    return np.where(np.isfinite(times), times / wanted if wanted else 0.0, np.inf)
 
 
 def _row(question: ServingQuestion, judged: Judged, row: int) -> ServingRow:

@@ -343,3 +343,16 @@ def test_declared_replicas_that_do_not_carry_the_load_are_too_few() -> None:
     )
     assert enough.reason == Reason.NONE
     assert few.reason == Reason.LOAD
+
+
+def test_the_nearest_layout_keeps_up_where_no_target_is_stated() -> None:
+    """A replica over NICs of next to nothing never starts a prompt in time, and nothing divides by that."""
+    slow = pool("h100-sxm-80", gpus_per_node=4, domain_gpus=4, nodes=2, nic_gbytes_s=1e-15)
+    question = serving(
+        decoder(QWEN3_MOE), slow, rate=1e9, lengths=Lengths(30000, 1), ttft_s=None, tpot_s=None, quantile=None
+    )
+    found = search_serving(question)
+    assert np.isinf(found.judged.first_ttft_s[~np.isnan(found.judged.first_ttft_s)]).any()
+    assert found.best is None
+    assert found.nearest is not None
+    assert np.isfinite(found.nearest.ttft_s)
