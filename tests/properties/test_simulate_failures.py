@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders.many_attempts import spend_many
 from clusterwright.ledger.attempts import ENTRIES, Ending, charge_attempt
 from clusterwright.ledger.lines import Line
 from clusterwright.simulate.attempts import ALWAYS, NEVER, Attempt, Checkpoints, leave, saved_ms, spend
-from clusterwright.simulate.batches import spend_many
 from clusterwright.simulate.failing import Cause, Failing, Failure, Lemons, Population
 from clusterwright.simulate.loading import Load, SharedStore
 from clusterwright.simulate.records import record_spent

@@ -6,22 +6,30 @@ too good. Where a number has no meaning (nothing ran, no price) it is None.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from clusterwright.ledger.lines import GPU_MS_PER_GPU_H, to_ms
-from clusterwright.ledger.ratios import SLOWDOWN_BOUND_S
 from clusterwright.simulate.jobs import NONE_MS
 from clusterwright.simulate.loop import Outcome
 from clusterwright.simulate.speeds import slowest_of
 from clusterwright.simulate.tallies import Fared
+
+#: Shortest work that bounded slowdown divides by, s. Source: Feitelson, Rudolph, Schwiegelshohn, Sevcik, Wong,
+#: "Theory and Practice in Parallel Job Scheduling", JSSPP 1997: 10 seconds, so that tiny jobs do not dominate the mean.
+SLOWDOWN_BOUND_S: Final = 10.0
 
 
 def slowdowns(outcome: Outcome) -> NDArray[np.float64]:
     """Bounded slowdown of jobs that ended: (end − submission) ÷ its work, at least 1; NaN for others.
 
     What the cluster adds to a job counts as its wait: the queue, starts, stalls, lost work, repeated attempts. The
-    divisor is the job's own work at the measured speed, at least 10 s (`ledger.ratios.SLOWDOWN_BOUND_S`).
+    divisor is the job's own work at the measured speed, at least `SLOWDOWN_BOUND_S`.
+
+    Source: Feitelson et al. 1997; the maximum with 1 as in Mu'alem and Feitelson, "Utilization, Predictability,
+    Workloads, and User Runtime Estimates in Scheduling the IBM SP2 with Backfilling", IEEE TPDS 12(6), 2001.
     """
     results, jobs = outcome.results, outcome.scenario.jobs
     took_s = (results.end_ms - jobs.submit_ms) / 1000.0
@@ -32,11 +40,15 @@ def slowdowns(outcome: Outcome) -> NDArray[np.float64]:
 def ettr(outcome: Outcome, least_gpus: int = 1, *, saved_only: bool = False) -> float | None:
     """Effective training time ratio of all counted jobs of at least so many GPUs that started, weighted by GPUs.
 
+    Time at work whose progress was kept ÷ time that a job held its GPUs, or was in the queue and eligible, over all of
+    its attempts. Restarts, stalls for checkpoints and work that was lost or done again are not productive.
+
     Args:
         saved_only: work of attempts that still run at the end, since their last checkpoint, counts as lost. Else it is
             productive, as in the ledger: nothing has taken it away yet. The truth is between both.
 
-    Source: as `ledger.ratios.effective_training_time_ratio`.
+    Source: Kokolis et al., "Revisiting Reliability in Large-Scale Machine Learning Research Clusters",
+    arXiv:2410.21680, definition of ETTR: productive runtime ÷ available wallclock time of a job run.
     """
     results, gpus = outcome.results, outcome.scenario.jobs.gpus
     chosen = (results.start_ms != NONE_MS) & (gpus >= least_gpus) & outcome.scenario.counted

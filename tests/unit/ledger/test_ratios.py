@@ -1,19 +1,13 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from clusterwright.ledger.lines import Account, Entry, Line
 from clusterwright.ledger.ratios import (
     allocated_share,
-    bounded_slowdowns,
-    effective_training_time_ratio,
     fairness,
     goodput_share,
     jain_index,
-    slowdown_spread,
-    slowdowns,
     useful_of_allocated,
 )
 from clusterwright.ledger.totals import Lines
@@ -23,20 +17,6 @@ from .builders import US
 
 def lines(**of: int) -> Lines:
     return Lines({(US, Entry(Line[name])): n for name, n in of.items()})
-
-
-def test_ettr_is_productive_time_of_the_time_that_it_ran_or_waited() -> None:
-    assert effective_training_time_ratio(80.0, 90.0, 10.0) == 0.8
-
-
-def test_ettr_of_a_job_without_time_is_unknown() -> None:
-    assert effective_training_time_ratio(0.0, 0.0, 0.0) is None
-
-
-@pytest.mark.parametrize("values", [(91.0, 90.0, 0.0), (-1.0, 90.0, 0.0), (1.0, 2.0, -1.0)])
-def test_impossible_times_have_no_ettr(values: tuple[float, float, float]) -> None:
-    with pytest.raises(ValueError, match="scheduled"):
-        effective_training_time_ratio(*values)
 
 
 def test_useful_and_allocated_utilisation_differ_by_what_was_held_for_nothing() -> None:
@@ -83,22 +63,3 @@ def test_fairness_compares_what_queues_got_with_what_they_were_entitled_to() -> 
     assert fairness({"a": 10.0, "b": 30.0}, {"a": 10.0, "b": 30.0}) == 1.0
     assert fairness({"a": 10.0}, {"a": 10.0, "b": 30.0}) == 0.5
     assert fairness({"a": 10.0, "guest": 5.0}, {"a": 10.0, "guest": 0.0}) == 1.0
-
-
-def test_slowdown_is_response_over_run_time() -> None:
-    assert slowdowns([0.0, 90.0, 5.0, 0.0], [10.0, 10.0, 0.0, 0.0]) == [1.0, 10.0, math.inf, 1.0]
-
-
-def test_bounded_slowdown_does_not_let_tiny_jobs_dominate() -> None:
-    assert bounded_slowdowns([0.0, 90.0, 90.0, 1.0], [10.0, 10.0, 1.0, 1.0]) == [1.0, 10.0, 9.1, 1.0]
-    assert bounded_slowdowns([90.0], [1.0], bound_s=1.0) == [91.0]
-
-
-def test_as_many_waits_as_runs_are_wanted() -> None:
-    with pytest.raises(ValueError, match="argument 2 is shorter"):
-        slowdowns([1.0, 2.0], [1.0])
-
-
-def test_the_spread_is_how_much_worse_the_worst_queue_waits() -> None:
-    assert slowdown_spread({"a": [1.0, 3.0], "b": [8.0], "idle": []}) == 4.0
-    assert slowdown_spread({"a": [1.0, 3.0]}) is None

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from builders.many_attempts import spend_many
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.physics.failures import (
     RSC1_PER_1000_NODE_DAYS,
@@ -28,7 +29,6 @@ from clusterwright.physics.failures import (
     young_s,
 )
 from clusterwright.simulate.attempts import plan_checkpoints
-from clusterwright.simulate.batches import spend_many
 from clusterwright.simulate.durations import Duration, lognormal
 from clusterwright.simulate.failing import Cause, Effect, Failing, Lemons, Population
 from clusterwright.simulate.rates import causes_of
