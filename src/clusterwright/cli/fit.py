@@ -79,7 +79,7 @@ def fit_(
         Text, typer.Option("--context", metavar="N", help="Longest sequence that must fit; 32k is 32,768 tokens.")
     ] = None,
     engine: Annotated[
-        Text, typer.Option("--engine", metavar="NAME", help='"vllm 0.11", sglang or tensorrt-llm; vllm where not said.')
+        Text, typer.Option("--engine", metavar="NAME", help='"vllm 0.28", sglang or tensorrt-llm; else vllm.')
     ] = None,
     weights: Annotated[
         Text, typer.Option("--weights", metavar="FORMAT", help="Format that weights are served in; else as stored.")
@@ -292,7 +292,7 @@ def _answer_batch(path: str, to: Path | None, request: FitRequest, force: bool) 
             note(f"error: {problem}")
     wrong = sum(row.answer is None for row in rows)
     holding = sum(row.answer is not None and row.answer.holds for row in rows)
-    say(f"{len(rows)} questions: {holding} hold, {len(rows) - holding - wrong} do not, {wrong} are invalid; wrote {to}")
+    say(f"{len(rows)} questions: {holding} held, {len(rows) - holding - wrong} not, {wrong} invalid; wrote {to}")
     codes = [Exit.INVALID if row.answer is None else _code(row.answer) for row in rows]
     raise typer.Exit(next((code for code in (Exit.INVALID, Exit.FAILED, Exit.INCOMPLETE) if code in codes), Exit.OK))
 

@@ -99,7 +99,7 @@ def test_a_batch_ends_with_the_worst_of_its_rows(tmp_path: Path) -> None:
     path.write_text("model,gpu,gpus\nllama-3.1-8b,h100,\nllama-3.3-70b,h100,1\n", encoding="utf-8")
     code, text = fit("--batch", str(path), "--to", str(out))
     assert code == 1
-    assert "2 questions: 1 hold, 1 do not, 0 are invalid" in text
+    assert "2 questions: 1 held, 1 not, 0 invalid" in text
     assert out.read_text(encoding="utf-8").count("\n") == 3
 
 

@@ -376,7 +376,7 @@ def test_estimates_print_their_band_and_what_it_was_validated_on():
     assert "mean error 50 % for TTFT and 25 % for TPOT on runs held out (model by model)" in service.tpot.basis
     assert PLAN.figures["published.calibration.vllm-h100.math_share"].value == 0.5
     longer = planned("workloads.chat.serve.in=6000 tokens", "workloads.chat.serve.in_p95=7000 tokens")
-    assert any("prompt 6000 outside 10 to 5000" in text for text in longer.limits)
+    assert any("prompt 6,000 outside 10 to 5,000" in text for text in longer.limits)
 
 
 def test_without_a_calibration_of_the_gpu_nothing_is_said_to_be_validated():

@@ -65,7 +65,7 @@ class TrtllmSettings(Settings):
         constants: defaults and measured constants.
     """
 
-    version: tuple[int, int] = (1, 0)
+    version: tuple[int, int] = (1, 2)
     max_tokens: int | None = None
     states: StateFormats = field(default_factory=lambda: StateFormats(unasked="bf16"))
     constants: TrtllmConstants = field(default_factory=TrtllmConstants)
@@ -154,7 +154,8 @@ def _plan(case: Case, free: float | None) -> EngineMemory:
         kv_tokens=tokens * layout.attention_dp,
         max_concurrency=min(tokens / per_request, sequences) * layout.attention_dp,
         max_context=min(tokens, case.decoder.max_context),
-        why=layout_refusal(case.decoder, case.layout, without=_LACKS) + _reasons(left, tokens, settings.max_model_len),
+        why=layout_refusal(case.decoder, case.layout, without=_LACKS)
+        + _reasons(left, tokens, settings.max_model_len, graphs - (left - tokens * per_token / GIB)),
         band=Band(0.25, "few public logs of TensorRT-LLM; the pool is exact where free memory after loading is known"),
         flags=trtllm_flags(case, length, sequences, settings.max_num_batched_tokens or c.tokens),
         extra_config=trtllm_yaml(case, fraction, block),
@@ -170,9 +171,11 @@ def held(kept: Sequence[Kept], length: int) -> tuple[float, int]:
     return per_token, sum(k.bytes_of(length) for k in once)
 
 
-def _reasons(left: float, tokens: int, wanted: int | None) -> tuple[str, ...]:
+def _reasons(left: float, tokens: int, wanted: int | None, over: float) -> tuple[str, ...]:
     if left <= 0:
         return (f"weights, activations and runtime exceed the GPU by {-left:.2f} GiB",)
     if tokens == 0 or (wanted is not None and tokens < wanted):
         return (f"the pool holds {tokens:,} tokens, one sequence of the wanted length has {wanted or 1:,}",)
+    if over > 0:
+        return (f"CUDA graphs take {over:.2f} GiB more than the cache leaves of the GPU",)
     return ()

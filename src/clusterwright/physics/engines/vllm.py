@@ -43,6 +43,7 @@ class VllmSettings(Settings):
     """vLLM's settings; blocks of 16 tokens unless stated, of 64 for latent attention.
 
     Args:
+        version: the newest that is modelled, unless stated: what is installed today, and old ones lack new models.
         v0: the engine before V1; None: by version.
         offline: batch defaults of the `LLM` class instead of the server's.
         windows: whether windowed layers give blocks back; None: by version.
@@ -50,7 +51,7 @@ class VllmSettings(Settings):
         constants: measured constants.
     """
 
-    version: tuple[int, int] = (0, 11)
+    version: tuple[int, int] = (0, 28)
     v0: bool | None = None
     offline: bool = False
     windows: bool | None = None

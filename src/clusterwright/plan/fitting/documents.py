@@ -10,7 +10,7 @@ from typing import Final
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.lib.quantities import CURRENCIES
 from clusterwright.physics.serving.lengths import observed
-from clusterwright.plan.engines import file_layout
+from clusterwright.plan.engines import VERSIONS, file_layout
 from clusterwright.plan.fitting.answers import ServingAnswer
 from clusterwright.plan.fitting.carrying import carried
 from clusterwright.plan.fitting.commands import FORMATS, stored_format
@@ -98,10 +98,10 @@ def _network(machine: Machine, gpus: int, nodes: int) -> Iterator[str]:
 def _serve(answer: ServingAnswer) -> Iterator[str]:
     fit, question = answer.first, answer.first.question
     best, lengths = fit.chosen, question.lengths
-    version = question.version or (None, None)
-    name = question.engine if version[0] is None else f"{question.engine} {version[0]}.{version[1]}"
+    major, minor = question.version or VERSIONS[question.engine]
+    assumed = "" if question.version else "  # release assumed"
     yield "    serve:"
-    yield f"      engine: {name}"
+    yield f"      engine: {question.engine} {major}.{minor}{assumed}"
     yield f"      precision: {question.weights or stored_format(question.decoder)}"
     if question.kv_format in FORMATS:
         yield f"      kv_precision: {question.kv_format}"

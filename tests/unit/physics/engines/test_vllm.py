@@ -102,7 +102,7 @@ def test_sparse_attention_takes_its_own_fp8_entries_by_default() -> None:
 
 
 def test_a_busy_gpu_is_refused_at_start() -> None:
-    plan = plan_memory(llama(), Layout(), replace(H100, free_gib=60.0))
+    plan = plan_memory(llama(), Layout(), replace(H100, free_gib=60.0), VllmSettings(version=(0, 11)))
     assert plan.why == ("the engine wants 71.19 GiB of the GPU, 60.00 GiB are free when it starts",)
     assert plan_memory(llama(), Layout(), replace(H100, free_gib=60.0), VllmSettings(version=(0, 6))).fits
 
