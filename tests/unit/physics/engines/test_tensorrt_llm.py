@@ -36,6 +36,14 @@ def test_a_pool_below_the_wanted_length_is_refused() -> None:
     assert any(change.what == "KV cache in fp8" for change in plan.advice)
 
 
+def test_graphs_do_not_take_more_than_the_cache_leaves() -> None:
+    model, settings = llama(), TrtllmSettings(max_model_len=2048, memory_share=0.98)
+    plans = [plan_memory(model, Layout(), Gpu("x", gib), settings, advise=False) for gib in (22.0, 23.5, 44.5, 79.1)]
+    assert any("CUDA graphs" in reason for plan in plans for reason in plan.why)
+    assert all(plan.term("not used") >= 0 for plan in plans if plan.fits)
+    assert plans[-1].fits
+
+
 def test_tokens_are_limited_where_asked() -> None:
     plan = plan_memory(llama2_7b(), Layout(), Gpu("H100", 79.1), TrtllmSettings(max_tokens=10_000, max_model_len=4096))
     assert plan.kv_tokens == 10_000 // 32 * 32
