@@ -14,9 +14,10 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.model.hardware import Gpu
 from clusterwright.model.workloads import Serve, Target, Workload
 from clusterwright.physics.engines.settings import cache_format
+from clusterwright.physics.layouts import Layout as EngineLayout
 from clusterwright.physics.serving.constants import NAMES, Constants, named
 from clusterwright.physics.serving.lengths import LARGEST_RATIO
-from clusterwright.physics.serving.sides import COMPUTE
+from clusterwright.physics.serving.sides import COMPUTE, Device
 from clusterwright.physics.serving.traffic import BYTES, traffic
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.collectives import fabric_rate, nic_rate
@@ -181,7 +182,7 @@ def read_load(
     constants = named(known.constants) if known else Constants()
     used = _used(model, inner.gpus)
     held = {n: _constant(sheet, engine, gpu, known, n, getattr(constants, n)) for n in used}
-    rates = _rates(sheet, gpu, machine.flops_s, formats, machine.link_bytes_s, network, inner.gpus)
+    rates = _rates(sheet, gpu, machine, formats, network, inner)
     mean_in, mean_out = lengths(sheet, path, serve)
     late = _late(sheet, path, serve, mean_in)
     reused = plan_reuse(sheet, name, prefix, serve, memory.kv_tokens)
@@ -291,11 +292,10 @@ def _constant(sheet: Sheet, engine: Engine, gpu: Gpu, known: Calibration | None,
 def _rates(
     sheet: Sheet,
     gpu: Gpu,
-    flops: object,
+    machine: Device,
     formats: set[str],
-    link: float,
     network: Figure | None,
-    ranks: int,
+    layout: EngineLayout,
 ) -> dict[str, tuple[Figure, float]]:
     """Rates of the GPU as (figure, factor to the estimator's unit)."""
     found = {"memory": (sheet.published(gpu, "bandwidth", gpu.bandwidth, "GB/s"), 1e9)}
@@ -303,8 +303,11 @@ def _rates(
         rate = compute_rate(gpu, form)
         if rate is not None:
             found[rate[0]] = (sheet.published(gpu, f"dense_{rate[0]}", rate[1], "TFLOP/s"), 1e12)
-    if ranks > 1 and link > 1.0:
+    link = machine.link_bytes_s
+    if layout.gpus > 1 and link > 1.0:
         found["link"] = (sheet.published(gpu, "link", link / 1e9, "GB/s", "one direction, inside its domain"), 1e9)
+    if machine.domain < layout.tp * layout.dp <= machine.node:
+        found["pcie"] = (sheet.published(gpu, "pcie", machine.node_bytes_s / 1e9, "GB/s", "one direction"), 1e9)
     if network is not None:
         found["nic"] = (network, 1e9)
     return found

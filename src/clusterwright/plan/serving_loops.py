@@ -267,6 +267,7 @@ def loop_of(case: Case, numbers: Numbers) -> Loop:
         bandwidth_bytes_s=rates["memory"],
         link_bytes_s=rates.get("link", case.device.link_bytes_s),
         nic_bytes_s=rates.get("nic", case.device.nic_bytes_s),
+        node_bytes_s=rates.get("pcie", case.device.node_bytes_s),
         flops_s=dict(case.device.flops_s) | {k: v for k, v in rates.items() if k in case.device.flops_s},
     )
     mean = numbers.prompt + numbers.output

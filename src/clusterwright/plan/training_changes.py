@@ -14,7 +14,7 @@ from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.advice import changes
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.physics.training.systems import System, system_of
-from clusterwright.plan.searching.machines import inner_domain, link_bytes_s
+from clusterwright.plan.searching.machines import inner_domain, link_bytes_s, node_link
 from clusterwright.plan.searching.questions import Pool
 
 #: What advice says → the field of `train` that says it; others are not in the file.
@@ -59,4 +59,5 @@ def _said(decoder: Decoder, layout: Layout, recipe: Recipe, system: System, gpu_
 def _system(pool: Pool, gpu: Gpu) -> System:
     """The pool's system; a network that is not known costs nothing here, where only changes are compared."""
     nic = (pool.nic_gbytes_s or math.inf) * 1e9
-    return system_of(gpu, domain=inner_domain(pool), link_bytes_s=link_bytes_s(pool) or math.inf, nic_bytes_s=nic)
+    link = link_bytes_s(pool) or math.inf
+    return system_of(gpu, domain=inner_domain(pool), link_bytes_s=link, nic_bytes_s=nic, node=node_link(pool))

@@ -19,7 +19,7 @@ from clusterwright.physics.training.systems import System, system_of
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.recipes import training_layout
 from clusterwright.plan.results import Layout, Unplanned
-from clusterwright.plan.searching.machines import inner_domain, link_bytes_s
+from clusterwright.plan.searching.machines import inner_domain, link_bytes_s, node_link
 from clusterwright.plan.searching.questions import Pool
 from clusterwright.plan.sites import Site
 
@@ -38,14 +38,26 @@ _MADE_OF: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "elementwise passes": ("bytes that layers keep ÷ memory bandwidth × passes", ("passes",), ("memory",)),
     "launches": ("layer passes × time of each", ("launch_s",), ()),
     "dequantisation": ("4-bit weights made 16 bits wide ÷ memory bandwidth", (), ("memory",)),
-    "tensor exchange": ("bytes among tensor ranks ÷ link × share that is not hidden", ("tensor",), ("link", "nic")),
-    "context exchange": ("keys and values of context ranks ÷ link × share not hidden", ("tensor",), ("link", "nic")),
-    "expert exchange": ("tokens to experts and back ÷ link × constant", ("exchange", "overlapped"), ("link", "nic")),
-    "stage exchange": ("what stages hand on ÷ link × share not hidden", ("overlapped",), ("link", "nic")),
+    "tensor exchange": (
+        "bytes among tensor ranks ÷ link × share that is not hidden",
+        ("tensor",),
+        ("link", "pcie", "nic"),
+    ),
+    "context exchange": (
+        "keys and values of context ranks ÷ link × share not hidden",
+        ("tensor",),
+        ("link", "pcie", "nic"),
+    ),
+    "expert exchange": (
+        "tokens to experts and back ÷ link × constant",
+        ("exchange", "overlapped"),
+        ("link", "pcie", "nic"),
+    ),
+    "stage exchange": ("what stages hand on ÷ link × share not hidden", ("overlapped",), ("link", "pcie", "nic")),
     "gradients and weights": (
         "gradients and weights among data ranks ÷ link × constant",
         ("gradients",),
-        ("link", "nic"),
+        ("link", "pcie", "nic"),
     ),
     "optimizer": ("bytes of states ÷ memory bandwidth × constant", ("optimizer",), ("memory",)),
     "host transfers": ("states over the host's link and memory", (), ()),
@@ -62,8 +74,8 @@ class _Step:
     """The estimator with every input replaceable; terms of inputs that were asked for before are kept.
 
     Args:
-        base: value of each input by name; names of SpeedConstants, `peak`, `bf16`, `memory`, `link`, `nic`, `batch`,
-            `sequence`.
+        base: value of each input by name; names of SpeedConstants, `peak`, `bf16`, `memory`, `link`, `pcie`, `nic`,
+            `batch`, `sequence`.
     """
 
     decoder: Decoder
@@ -99,6 +111,7 @@ class _Step:
             memory_bytes_s=values["memory"],
             scale_up_bytes_s=values["link"],
             nic_bytes_s=values["nic"],
+            node_bytes_s=values["pcie"],
         )
 
 
@@ -130,7 +143,11 @@ def step_figures(
     rate = nic.value * 1e9 if nic else math.inf
     try:
         system = system_of(
-            gpu, domain=inner_domain(pool), link_bytes_s=link_bytes_s(pool) or math.inf, nic_bytes_s=rate
+            gpu,
+            domain=inner_domain(pool),
+            link_bytes_s=link_bytes_s(pool) or math.inf,
+            nic_bytes_s=rate,
+            node=node_link(pool),
         )
     except ValueError as lacking:
         return sheet.miss(prefix, str(lacking), f"{path}.mfu", f"{path}.step_time")
@@ -140,7 +157,7 @@ def step_figures(
     sizes = _sizes(training_layout(layout))
     base = {f.name: float(getattr(constants, f.name)) for f in fields(SpeedConstants)}
     base |= {"peak": system.peak(recipe.precision), "bf16": system.bf16, "memory": system.memory_bytes_s}
-    base |= {"link": system.scale_up_bytes_s, "nic": system.nic_bytes_s}
+    base |= {"link": system.scale_up_bytes_s, "pcie": system.node_bytes_s, "nic": system.nic_bytes_s}
     base |= {"batch": float(recipe.global_batch), "sequence": float(recipe.sequence)}
     if not recipe.low_precision:
         del base["bf16"]
@@ -198,6 +215,8 @@ def _leaves(
     if math.isfinite(system.scale_up_bytes_s):
         link = sheet.published(gpu, "link", system.scale_up_bytes_s / 1e9, "GB/s", "one direction, inside its domain")
         found["link"] = (link, 1e9)
+    if system.node > system.domain:
+        found["pcie"] = (sheet.published(gpu, "pcie", system.node_bytes_s / 1e9, "GB/s", "one direction"), 1e9)
     if nic is not None:
         found["nic"] = (nic, 1e9)
     name = f"training.{system.name}.{recipe.precision}.{recipe.framework}"

@@ -44,7 +44,8 @@ class Device:
     Args:
         flops_s: format → dense FLOP/s.
         link_bytes_s: to the GPUs of its scale-up domain, one direction; `domain` GPUs share it.
-        nic_bytes_s: of its NIC, one direction; beyond the domain.
+        node_bytes_s: over PCIe to the others of a node of `node` GPUs, where bridges join fewer, one direction.
+        nic_bytes_s: of its NIC, one direction; beyond domain and node.
     """
 
     memory_gib: float
@@ -53,6 +54,14 @@ class Device:
     link_bytes_s: float
     domain: int
     nic_bytes_s: float = 50e9
+    node: int = 1
+    node_bytes_s: float = 0.0
+
+    def between(self, ranks: int) -> float:
+        """B/s and direction of one GPU where so many, next to each other, exchange."""
+        if ranks <= self.domain:
+            return self.link_bytes_s
+        return self.node_bytes_s if ranks <= self.node else self.nic_bytes_s
 
     def rate(self, form: str) -> float:
         """FLOP/s at which products of weights in `form` run; KeyError where the device has none."""
@@ -117,8 +126,7 @@ def side(traffic: Traffic, layout: Layout, device: Device, *, cache_tokens: floa
     token_bytes = sum(b for b, p in zip(held, traffic.pieces, strict=True) if p.limit == float("inf"))
     token_bytes = token_bytes or max(sum(held), 1.0)
     free = device.memory_gib * _GIB * USED_SHARE - OTHER_GIB * _GIB - (dense_bytes + expert_bytes) / layout.pp
-    link = device.link_bytes_s if tp <= device.domain else device.nic_bytes_s
-    wide = device.link_bytes_s if everyone <= device.domain else device.nic_bytes_s
+    link, wide = device.between(tp), device.between(everyone)
     spread = groups > 1 and traffic.expert_layers > 0 and everyone > 1
     dense_layers = traffic.layers - (traffic.expert_layers if spread else 0)
     reduces = (traffic.layers + dense_layers) if tp > 1 else 0

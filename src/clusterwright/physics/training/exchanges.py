@@ -37,7 +37,7 @@ def tensor_exchange(
     blocks = sum(n * ((layer.mixer is not None) + (layer.feed is not None)) for layer, n in layers)
     here = np.minimum(sizes["tp"], system.domain)
     domains = sizes["tp"] / here
-    per_byte = (1 - 1 / here) / system.scale_up_bytes_s + (1 - 1 / domains) / (here * system.nic_bytes_s)
+    per_byte = (1 - 1 / here) / system.scale_up_bytes_s + (1 - 1 / domains) / (here * system.out_bytes_s(sizes["tp"]))
     return 5.0 * blocks * tokens * decoder.hidden * 2.0 * per_byte
 
 
@@ -65,7 +65,7 @@ def expert_exchange(layers: list[tuple[Layer, int]], tokens: Any, sizes: Sizes, 
             continue
         plane = 4 * 2.0 * feed.hidden * n * tokens / tp * recipe.expert_imbalance
         near = plane * feed.active * (1 - 1 / np.maximum(inside, 1)) / system.scale_up_bytes_s
-        far = plane * np.minimum(feed.active, domains) * (1 - 1 / domains) / system.nic_bytes_s
+        far = plane * np.minimum(feed.active, domains) * (1 - 1 / domains) / system.out_bytes_s(ranks)
         total = total + np.maximum(near, far)
     return total * (ranks > 1)
 
@@ -86,9 +86,8 @@ def copies_exchange(parameters: Any, copies: Any, ranks: Any, system: System) ->
         ranks: GPUs that hold one copy together, next to each other.
     """
     here = np.maximum(np.minimum(copies, system.domain / ranks), 1.0)
-    rate = np.where(
-        copies <= here, system.scale_up_bytes_s, np.minimum(system.nic_bytes_s * here, system.scale_up_bytes_s)
-    )
+    out = system.out_bytes_s(copies * ranks) * here
+    rate = np.where(copies <= here, system.scale_up_bytes_s, np.minimum(out, system.scale_up_bytes_s))
     return parameters * (1 - 1 / copies) / rate
 
 
@@ -106,4 +105,4 @@ def _cached(mixer: Mixer | None, tp: Any) -> Any:
 
 
 def _rate(ranks: Any, system: System) -> Any:
-    return np.where(ranks <= system.domain, system.scale_up_bytes_s, system.nic_bytes_s)
+    return np.where(ranks <= system.domain, system.scale_up_bytes_s, system.out_bytes_s(ranks))

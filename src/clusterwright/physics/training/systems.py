@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from clusterwright.lib.quantities import Quantity
 from clusterwright.model.hardware import Gpu
@@ -18,6 +20,7 @@ class System:
         bf16, fp8, fp4: peak dense FLOP/s; 0 where the GPU lacks a format; fp32: of its vector units.
         memory_bytes_s: bandwidth of the GPU's memory.
         scale_up_bytes_s: per GPU and direction inside the domain of `domain` GPUs; nic_bytes_s: out of it.
+        node_bytes_s: over PCIe to the others of a node of `node` GPUs, where bridges join fewer.
         exponentials_s: of the special function units (SMs × 16 per clock; doubled in Blackwell Ultra), the other limit
             of attention kernels (FlashAttention-3, arXiv:2407.08608, section 3.1).
         host_bytes_s: per GPU and direction between GPU and host memory.
@@ -37,6 +40,12 @@ class System:
     exponentials_s: float
     host_bytes_s: float = 55e9
     host_memory_bytes_s: float = 60e9
+    node: int = 1
+    node_bytes_s: float = 0.0
+
+    def out_bytes_s(self, ranks: Any) -> Any:
+        """B/s per GPU and direction out of its domain, where so many ranks next to each other exchange."""
+        return np.where(np.asarray(ranks) <= self.node, self.node_bytes_s or self.nic_bytes_s, self.nic_bytes_s)
 
     def peak(self, precision: str) -> float:
         """Peak of a recipe's precision, the next wider format where the GPU lacks it."""
@@ -55,7 +64,9 @@ _LANES: Final = 16.0
 _C2C_BYTES_S: Final = 450e9
 
 
-def system_of(gpu: Gpu, *, domain: int, link_bytes_s: float, nic_bytes_s: float) -> System:
+def system_of(
+    gpu: Gpu, *, domain: int, link_bytes_s: float, nic_bytes_s: float, node: tuple[int, float] = (1, 0.0)
+) -> System:
     """The system that a catalogue GPU makes with its surroundings; rates per GPU and direction.
 
     Constants were calibrated under NVIDIA's names: DGX-H100, DGX-GB200 for modules on boards of the vendor, the
@@ -79,6 +90,8 @@ def system_of(gpu: Gpu, *, domain: int, link_bytes_s: float, nic_bytes_s: float)
         scale_up_bytes_s=link_bytes_s,
         domain=domain,
         nic_bytes_s=nic_bytes_s,
+        node=node[0],
+        node_bytes_s=node[1],
         exponentials_s=_EXPONENTIALS.get(gpu.architecture, (fp32 or bf16) / _LANES),
         **({"host_bytes_s": _C2C_BYTES_S} if gpu.form == "superchip" else {}),
     )

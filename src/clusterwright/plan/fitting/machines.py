@@ -138,8 +138,9 @@ def _of_gpu(catalogue: Catalogue, asked: str, gpu: Gpu, nic: Quantity | None) ->
         best = max(shapes, key=lambda s: (s.compute_rate is not None, s.power is not None, s.gpus))
         return _of_shape(catalogue, asked, best, nic, (f"{asked} in nodes as {best.name}",))
     linked = min(gpu.scale_up.gpus, _NODE) if gpu.scale_up else 1
-    taken = (f"{asked} in nodes of {_NODE}, since the catalogue has no node with it",)
-    return Machine(asked, gpu, None, _NODE, linked, _gbytes(nic), taken)
+    node = _NODE if gpu.pcie is not None or linked == 1 else linked
+    taken = (f"{asked} in nodes of {node}, since the catalogue has no node with it",)
+    return Machine(asked, gpu, None, node, linked, _gbytes(nic), taken)
 
 
 def _of_shape(

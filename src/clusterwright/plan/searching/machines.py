@@ -37,6 +37,17 @@ def link_bytes_s(pool: Pool) -> float:
     return float(gpu.pcie.rate.value) / 8 if gpu.pcie else 0.0
 
 
+def node_link(pool: Pool) -> tuple[int, float]:
+    """(GPUs of a node, B/s and direction of one of them over PCIe) where bridges join only some of them; (1, 0) else.
+
+    Bridges of NVLink or xGMI join two or four cards; the others of the node are reached through its PCIe switches.
+    """
+    gpu = pool.gpu
+    if not _linked(pool) or pool.domain_gpus >= pool.gpus_per_node or gpu.pcie is None:
+        return 1, 0.0
+    return pool.gpus_per_node, float(gpu.pcie.rate.value) / 8
+
+
 def nic_bytes_s(pool: Pool) -> float:
     """B/s and direction of one GPU out of its domain, oversubscription counted; 0 where no network is known."""
     return (pool.nic_gbytes_s or 0.0) * 1e9 / pool.oversubscription
@@ -53,6 +64,7 @@ def device(pool: Pool) -> Device:
     rates = {name: rate.value / gpu.devices for name in names if (rate := getattr(gpu.dense, name)) is not None}
     if "fp16" in rates:
         rates.setdefault("bf16", rates["fp16"])
+    node, node_rate = node_link(pool)
     return Device(
         memory_gib=reported_gib(gpu),
         bandwidth_bytes_s=gpu.bandwidth.value / gpu.devices,
@@ -60,6 +72,8 @@ def device(pool: Pool) -> Device:
         link_bytes_s=link_bytes_s(pool) or 1.0,
         domain=inner_domain(pool),
         nic_bytes_s=nic_bytes_s(pool) or 1.0,
+        node=node,
+        node_bytes_s=node_rate,
     )
 
 
@@ -76,6 +90,7 @@ def system(pool: Pool) -> System:
         domain=inner_domain(pool),
         link_bytes_s=link_bytes_s(pool) or 1.0,
         nic_bytes_s=nic_bytes_s(pool) or 1.0,
+        node=node_link(pool),
     )
 
 
