@@ -21,6 +21,7 @@ from clusterwright.report.fits_words import (
     number,
     one_time,
     price_words,
+    sellers_words,
     tokens_short,
     whole,
 )
@@ -399,6 +400,8 @@ def basis_lines(answer: ServingAnswer, internal: bool) -> Iterator[str]:
             yield from _shared(each)
         elif each.price is None and internal:
             yield f"{each.machine.asked}: no price is known; give --price"
+    if internal and (told := sellers_words(each.price for each in answer.fits)):
+        yield told
     for each in answer.fits:
         yield from (f"taken: {text} ({each.machine.described})" for text in each.machine.taken)
     if len(answer.fits) > 1:

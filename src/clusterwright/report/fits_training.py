@@ -20,6 +20,7 @@ from clusterwright.report.fits_words import (
     money,
     number,
     price_words,
+    sellers_words,
     share_words,
     span,
 )
@@ -285,3 +286,5 @@ def training_basis(answer: TrainingAnswer, internal: bool) -> Iterator[str]:
         elif each.price is None and internal:
             yield f"{each.machine.asked}: no price is known; give --price"
         yield from (f"taken: {text} ({each.machine.described})" for text in each.machine.taken)
+    if internal and (told := sellers_words(each.price for each in answer.fits)):
+        yield told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from clusterwright.lib.quantities import CURRENCIES
@@ -103,6 +103,16 @@ def price_words(price: HourPrice) -> str:
     if price.stale:
         text += f"; {price.age_days} days old, past its shelf life"
     return text
+
+
+def sellers_words(prices: Iterable[HourPrice | None]) -> str:
+    """Whether published prices of machines that are compared are of one seller, "" of less than two."""
+    sellers = [price.seller for price in prices if price is not None and price.origin == "catalogue"]
+    if len(sellers) < 2:
+        return ""
+    if len(set(sellers)) == 1:
+        return f"prices with * are all of one seller ({sellers[0]}), so that machines compare"
+    return "prices with * are of different sellers, since none lists all machines: part of the order may be theirs"
 
 
 def tokens_short(value: int) -> str:

@@ -13,7 +13,7 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.plan.fitting.effects import Asked, Effect, effects, questions
 from clusterwright.plan.fitting.house import Audience
 from clusterwright.plan.fitting.machines import Machine
-from clusterwright.plan.fitting.prices import price_of
+from clusterwright.plan.fitting.prices import prices_of
 from clusterwright.plan.fitting.ranked import Ranked
 from clusterwright.plan.fitting.serving import ServingFit, fit_serving
 from clusterwright.plan.fitting.wants import Wants
@@ -72,7 +72,7 @@ def answer_serving(
 
         make = fit_within
     published = audience == "internal"
-    prices = [price_of(m, wants.hours, catalogue, today, published=published) for m in machines]
+    prices = prices_of(machines, wants.hours, catalogue, today, published=published)
     fits = [make(decoder, m, wants, price, known) for m, price in zip(machines, prices, strict=True)]
     return told(name, decoder, wants, fits, audience)
 

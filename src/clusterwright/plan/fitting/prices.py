@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -12,6 +12,8 @@ from clusterwright.catalogue.shelf_lives import SHELF_LIVES
 from clusterwright.model.prices import Price
 from clusterwright.plan.fitting.machines import Machine
 
+#: (kind of seller, name, "" of a survey).
+Seller = tuple[str, str]
 PriceOrigin = Literal["stated", "profile", "catalogue"]
 #: Sellers in the order in which their price stands for a GPU-hour: what most who ask can get comes first.
 _SELLERS: Final = ("survey", "specialist", "marketplace", "hyperscaler", "public", "vendor", "model-api")
@@ -26,6 +28,7 @@ class HourPrice:
         basis: where it comes from, in words.
         age_days: of a published price; stale when beyond its shelf life.
         for_sale: a price that a customer may see; costs and list prices of others are not.
+        seller: who publishes it, "" where it was stated.
         sold: what the house sells it for, where `value` is its own cost.
     """
 
@@ -39,6 +42,7 @@ class HourPrice:
     stale: bool = False
     for_sale: bool = False
     sold: float | None = None
+    seller: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,28 +85,57 @@ def names_of(machine: Machine) -> list[str]:
     return [fold(name) for name in (*names, *machine.gpu.aliases) if name]
 
 
-def price_of(
-    machine: Machine, known: tuple[Hours, ...], catalogue: Catalogue, today: datetime.date, *, published: bool = True
-) -> HourPrice | None:
-    """The first of `known` that has a price for the machine, else the catalogue's; None where nobody gives one.
+def prices_of(
+    machines: Sequence[Machine],
+    known: tuple[Hours, ...],
+    catalogue: Catalogue,
+    today: datetime.date,
+    *,
+    published: bool,
+) -> list[HourPrice | None]:
+    """The first of `known` that has a price for each machine, else the catalogue's; None where nobody gives one.
+
+    Machines that are compared are priced at one seller where one lists all of them: between a survey's price and a
+    list price the difference is the seller's, not the machine's.
 
     Args:
         published: whether prices that others publish may stand in; never on a customer's page.
     """
-    for hours in known:
-        found = hours.of(machine)
-        if found is not None:
-            return found
-    return rental(catalogue, machine.gpu.name, today) if published else None
+    stated = [next((found for hours in known if (found := hours.of(m)) is not None), None) for m in machines]
+    if not published:
+        return list(stated)
+    open_gpus = [m.gpu.name for m, price in zip(machines, stated, strict=True) if price is None]
+    seller = common_seller(catalogue, open_gpus)
+    return [
+        price if price is not None else rental(catalogue, m.gpu.name, today, seller)
+        for m, price in zip(machines, stated, strict=True)
+    ]
 
 
-def rental(catalogue: Catalogue, gpu: str, today: datetime.date) -> HourPrice | None:
-    """The published rental price on demand: surveys before single sellers, newer before older; middle of the range."""
-    found = [p for p in catalogue.prices("rental", gpu) if p.commitment == "on-demand"]
+def common_seller(catalogue: Catalogue, gpus: Sequence[str]) -> Seller | None:
+    """The first seller that lists each of these GPUs that anybody lists; None where there is none."""
+    sold = [found for gpu in dict.fromkeys(gpus) if (found := {_seller(p) for p in _on_demand(catalogue, gpu)})]
+    shared = set[Seller]().union(*sold).intersection(*sold)
+    return min(shared, key=lambda seller: (_SELLERS.index(seller[0]), seller[1]), default=None)
+
+
+def rental(catalogue: Catalogue, gpu: str, today: datetime.date, seller: Seller | None = None) -> HourPrice | None:
+    """The published rental price on demand, of a seller where one is named: surveys before single sellers, newer
+    before older; middle of the range.
+    """
+    found = [p for p in _on_demand(catalogue, gpu) if seller is None or _seller(p) == seller]
     if not found:
         return None
     best = min(found, key=lambda p: (_SELLERS.index(p.provider_class), -p.date.toordinal()))
     return _published(best, today)
+
+
+def _on_demand(catalogue: Catalogue, gpu: str) -> list[Price]:
+    return [p for p in catalogue.prices("rental", gpu) if p.commitment == "on-demand"]
+
+
+def _seller(price: Price) -> Seller:
+    return price.provider_class, price.provider or ""
 
 
 def rentals(catalogue: Catalogue, gpu: str, today: datetime.date) -> tuple[HourPrice, ...]:
@@ -117,4 +150,4 @@ def _published(price: Price, today: datetime.date) -> HourPrice:
     seller = price.provider or {"survey": "survey of specialists"}.get(price.provider_class, price.provider_class)
     basis = f"{seller}, {price.commitment}, {price.date.isoformat()}"
     stale = life is not None and days > life
-    return HourPrice((low + high) / 2, price.low.currency, "catalogue", basis, low, high, days, stale)
+    return HourPrice((low + high) / 2, price.low.currency, "catalogue", basis, low, high, days, stale, seller=seller)

@@ -14,7 +14,7 @@ from clusterwright.physics.training.calibration import CALIBRATED
 from clusterwright.plan.fitting.effects import Asked, Effect
 from clusterwright.plan.fitting.house import Audience
 from clusterwright.plan.fitting.machines import Machine
-from clusterwright.plan.fitting.prices import price_of
+from clusterwright.plan.fitting.prices import prices_of
 from clusterwright.plan.fitting.ranked import Ranked
 from clusterwright.plan.fitting.training_effects import training_effects
 from clusterwright.plan.fitting.training_fits import TrainingFit
@@ -59,7 +59,7 @@ def answer_training(
 ) -> TrainingAnswer:
     """Search every machine and rank them: those that hold first, then by money, else by GPU-hours."""
     published = audience == "internal"
-    prices = [price_of(m, wants.hours, catalogue, today, published=published) for m in machines]
+    prices = prices_of(machines, wants.hours, catalogue, today, published=published)
     fits = [fit_training(decoder, m, wants, price) for m, price in zip(machines, prices, strict=True)]
     money = all(fit.price is not None for fit in fits if fit.best is not None)
     ranked = tuple(sorted(fits, key=lambda fit: _key(fit, money)))
