@@ -14,11 +14,12 @@ import pytest
 
 from clusterwright.engines.local import fences
 from clusterwright.engines.local.configs import ClusterConfig, read_config, write_config
-from clusterwright.engines.local.controlplane import ControlPlane, Link
+from clusterwright.engines.local.controlplane import ControlPlane
 from clusterwright.engines.local.directories import Directories
 from clusterwright.engines.local.fences import Owner
 from clusterwright.engines.local.identities import read_stat
 from clusterwright.engines.local.layout import Layout
+from clusterwright.engines.local.links import Link
 from clusterwright.engines.local.shim import read_fence
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import (

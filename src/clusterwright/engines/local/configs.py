@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from clusterwright.engines.local.layout import Layout, read_json, write_json
-from clusterwright.lib.errors import Unavailable
-from clusterwright.model.jobs import NodeSpec
+from clusterwright.lib.errors import InvalidInput, Unavailable
+from clusterwright.model.jobs import DEFAULT_QUEUE, JobSpec, NodeSpec
 from clusterwright.queueing.budgets import Budget
 from clusterwright.queueing.policies import (
     Backfill,
@@ -49,6 +49,24 @@ class ClusterConfig:
     heartbeat_timeout_s: float = HEARTBEAT_TIMEOUT_S
     policy: Policy = field(default_factory=Policy)
     budgets: Mapping[str, Budget] = field(default_factory=dict)
+
+
+def check_spec(spec: JobSpec, config: ClusterConfig) -> None:
+    """Refuse a job for a queue or node that the cluster does not have.
+
+    Raises:
+        InvalidInput: with the queues or nodes that it has.
+    """
+    tree = config.tree
+    if tree.queues and spec.queue not in tree.leaves:
+        raise InvalidInput(f"queue '{spec.queue}' takes no jobs; queues: {', '.join(sorted(tree.leaves))}")
+    if not tree.queues and spec.queue != DEFAULT_QUEUE:
+        raise InvalidInput(f"queue '{spec.queue}' does not exist: no queues are declared, all jobs are in one")
+    known = {n.name for n in config.nodes}
+    for what, names in (("excluded", spec.exclude), ("first", spec.first_nodes)):
+        unknown = [n for n in names if n not in known]
+        if unknown:
+            raise InvalidInput(f"{what} node '{unknown[0]}' does not exist; nodes: {', '.join(sorted(known))}")
 
 
 def write_config(layout: Layout, config: ClusterConfig) -> None:

@@ -13,13 +13,13 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from clusterwright.engines.local import lifecycles, standings
 from clusterwright.engines.local.agents import read_exit
 from clusterwright.engines.local.claims import Claims, describe, passes
-from clusterwright.engines.local.configs import ClusterConfig
+from clusterwright.engines.local.configs import ClusterConfig, check_spec
 from clusterwright.engines.local.deciding import Begin, Decided, decide, outlook_of
 from clusterwright.engines.local.directories import Directories
 from clusterwright.engines.local.explaining import Reasons
@@ -27,17 +27,16 @@ from clusterwright.engines.local.fencing import Fencer
 from clusterwright.engines.local.identities import Identity, alive
 from clusterwright.engines.local.launching import free_port, launch_order
 from clusterwright.engines.local.layout import Layout
-from clusterwright.engines.local.lifecycles import Action, Change, Started, parse_exit, then
+from clusterwright.engines.local.lifecycles import Action, Change, parse_exit, then
+from clusterwright.engines.local.links import Link, Links
 from clusterwright.engines.local.preempting import preemption_changes
+from clusterwright.engines.local.reporting import forgotten_change, rank_changes, ranks_of
 from clusterwright.engines.local.wire import Message
-from clusterwright.lib.errors import InvalidInput, Unavailable
+from clusterwright.lib.errors import Unavailable
 from clusterwright.model.jobs import (
-    DEFAULT_QUEUE,
     AgentIdentity,
-    Attempt,
     AttemptEnd,
     AttemptState,
-    Exit,
     Job,
     JobId,
     JobSpec,
@@ -57,15 +56,6 @@ TICK_S: Final = 0.5
 WATCH_S: Final = 0.02
 #: Reasons older than this are evaluated again when somebody asks.
 REASONS_S: Final = 1.0
-
-
-@dataclass(slots=True)
-class Link:
-    """The connection of one agent."""
-
-    boot: str
-    send: Callable[[Message], None]
-    close: Callable[[], None]
 
 
 class ControlPlane:
@@ -91,13 +81,11 @@ class ControlPlane:
         self.changed = asyncio.Event()
         self.wake = asyncio.Event()
         self.stopping = False
-        self._links: dict[str, Link] = {}
-        self._seen: dict[str, float] = {}
+        self._links = Links(clock)
         self.trouble = ""
         self.directories = directories or Directories()
         self._claims = Claims(self.directories, config.cluster, str(layout.root), self._is_over, self._on_free)
         self._fencer = Fencer(layout, config.cluster, self, self._claims, config.heartbeat_timeout_s)
-        self._last_tick = clock.monotonic_s()
         self._undecided = True
         self._decided: Decided | None = None
         self._reasons = Reasons()
@@ -150,7 +138,7 @@ class ControlPlane:
         removed = sorted(stored.keys() - self.nodes.keys())
         self.commit(nodes=list(self.nodes.values()), events=[NewEvent("control_plane_started", now)])
         self.store.forget_nodes(removed)
-        self._seen = dict.fromkeys(self.nodes, self.clock.monotonic_s())
+        self._links.expect(self.nodes)
         current = {n.agent.boot for n in self.nodes.values() if n.agent and n.state is NodeState.UNKNOWN}
         for node in self.nodes.values():
             if node.agent is not None and node.state is NodeState.DOWN:
@@ -172,16 +160,7 @@ class ControlPlane:
         for job in self.jobs.values():
             if token and job.token == token:
                 return job.id
-        tree = self.config.tree
-        if tree.queues and spec.queue not in tree.leaves:
-            raise InvalidInput(f"queue '{spec.queue}' takes no jobs; queues: {', '.join(sorted(tree.leaves))}")
-        if not tree.queues and spec.queue != DEFAULT_QUEUE:
-            raise InvalidInput(f"queue '{spec.queue}' does not exist: no queues are declared, all jobs are in one")
-        known = {n.name for n in self.config.nodes}
-        for what, names in (("excluded", spec.exclude), ("first", spec.first_nodes)):
-            unknown = [n for n in names if n not in known]
-            if unknown:
-                raise InvalidInput(f"{what} node '{unknown[0]}' does not exist; nodes: {', '.join(sorted(known))}")
+        check_spec(spec, self.config)
         job_id = JobId(str(max((int(j) for j in self.jobs), default=0) + 1))
         directory = checkpoint_dir or os.path.realpath(self.layout.job(job_id) / "checkpoint")
         now = self.clock.now_s()
@@ -282,7 +261,7 @@ class ControlPlane:
             virtual = self.nodes[node].spec.virtual
             order = launch_order(self.layout, self.config.cluster, job, attempt, node, virtual=virtual)
             if order["ranks"]:
-                self._send(attempt, node, order)
+                self._links.send(attempt, node, order)
 
     def _on_epoch(self, job_id: JobId, number: int, outcome: int | OSError) -> None:
         """The attempt's epoch was opened, or could not be. One that ended meanwhile is closed by its fence."""
@@ -317,19 +296,13 @@ class ControlPlane:
         if attempt is not None:
             message = {"type": "signal", "job": job.id, "epoch": attempt.epoch, "signal": int(signal.SIGTERM)}
             for node in attempt.nodes:
-                self._send(attempt, node, message)
+                self._links.send(attempt, node, message)
 
     def _forget(self, job: Job) -> None:
         attempt = job.attempt
         if attempt is not None:
             for node in attempt.nodes:
-                self._send(attempt, node, {"type": "forget", "job": job.id, "epoch": attempt.epoch})
-
-    def _send(self, attempt: Attempt, node: str, message: Message) -> None:
-        """To the agent the attempt was placed with, if it is connected; a returning agent is told by `on_hello`."""
-        link = self._links.get(node)
-        if link is not None and link.boot in {a.boot for a in attempt.agents}:
-            link.send(message)
+                self._links.send(attempt, node, {"type": "forget", "job": job.id, "epoch": attempt.epoch})
 
     # -- what the fencer needs -----------------------------------------------------------------------------------
 
@@ -343,7 +316,7 @@ class ControlPlane:
         if attempt is None:
             return
         for node in attempt.nodes:
-            self._send(attempt, node, {"type": "drop", "job": job, "epoch": attempt.epoch})
+            self._links.send(attempt, node, {"type": "drop", "job": job, "epoch": attempt.epoch})
 
     def lose_agent(self, job: JobId, agent: AgentIdentity, why: str) -> None:
         """See `fencing.Plane`."""
@@ -376,10 +349,9 @@ class ControlPlane:
                 node = self.nodes[name]
             pid, starttime = int(message["pid"]), int(message["starttime"])
             node = standings.admitted(node, link.boot, pid, starttime, message["devices"], now)
-        self._seen[name] = self.clock.monotonic_s()
         kind = "node_reconnected" if known else "node_up"
         event = NewEvent(kind, now, node=name, data=standings.event_data(node))
-        self._links[name] = link
+        self._links.connect(name, link)
         self.commit(nodes=[standings.connected(node)], events=[event])
         self.on_ranks(message["ranks"])
         self._reconcile(name, link, message["ranks"])
@@ -387,7 +359,7 @@ class ControlPlane:
 
     def _reconcile(self, name: str, link: Link, reports: Sequence[Message]) -> None:
         """Tell a (re)connected agent again what it may have missed, and ask for nothing it already did."""
-        known = {(str(r["job"]), int(r["epoch"]), int(r["rank"])) for r in reports}
+        known = ranks_of(reports)
         active = {(j.id, j.active.epoch) for j in self.jobs.values() if j.active is not None}
         for job_id, epoch in sorted({k[:2] for k in known} - active):
             link.send({"type": "forget", "job": job_id, "epoch": epoch})
@@ -402,30 +374,11 @@ class ControlPlane:
             elif attempt.state is AttemptState.FENCING:
                 self.tell_drop(job.id)
             elif attempt.state is AttemptState.RUNNING:
-                now = self.clock.now_s()
-                unknown = {
-                    r.rank: (Exit(error="its agent no longer knows this rank"), now)
-                    for r in attempt.ranks
-                    if attempt.node_of(r) == name and r.exit is None and (job.id, attempt.epoch, r.rank) not in known
-                }
-                self.commit(lifecycles.on_exited(job, attempt.epoch, unknown, now))
+                self.commit(forgotten_change(job, attempt, name, known, self.clock.now_s()))
 
     def on_ranks(self, reports: Sequence[Message]) -> None:
         """Ranks started or ended."""
-        now = self.clock.now_s()
-        changes = []
-        for job_id, epoch in sorted({(str(r["job"]), int(r["epoch"])) for r in reports}):
-            job = self.jobs.get(JobId(job_id))
-            if job is None:
-                continue
-            mine = [r for r in reports if r["job"] == job_id and r["epoch"] == epoch]
-            started = [
-                Started(r["rank"], r["pid"], r["starttime"], r["started_at_s"]) for r in mine if r["pid"] is not None
-            ]
-            exits = {r["rank"]: (parse_exit(r["exit"]), r["ended_at_s"] or now) for r in mine if r["exit"]}
-            first = lifecycles.on_started(job, epoch, started, now)
-            changes.append(then(first, lifecycles.on_exited(first.job, epoch, exits, now)))
-        self.commit(*changes)
+        self.commit(*rank_changes(self.jobs, reports, self.clock.now_s()))
 
     def on_dropped(self, boot: str, message: Message) -> None:
         """An agent starts nothing of an epoch any more."""
@@ -433,22 +386,18 @@ class ControlPlane:
 
     def on_heartbeat(self, name: str) -> None:
         """An agent says that it lives."""
-        self._seen[name] = self.clock.monotonic_s()
+        self._links.hear(name)
 
     def on_disconnect(self, name: str, boot: str) -> None:
         """An agent's connection ended; whether the agent did is seen next."""
-        link = self._links.get(name)
-        if link is not None and link.boot == boot:
-            del self._links[name]
+        if self._links.ended(name, boot):
             self.wake.set()
 
     def lose(self, name: str, why: str) -> None:
         """Declare a node lost: nothing new goes there, its attempts end, its agent is killed if it still lives."""
         node, now = self.nodes[name], self.clock.now_s()
         agent = node.agent
-        link = self._links.pop(name, None)
-        if link is not None:
-            link.close()
+        self._links.close(name)
         lost = standings.lost(node, why, now)
         event = NewEvent("node_lost", now, node=name, data=standings.event_data(node, why=why))
         if agent is None:
@@ -495,7 +444,7 @@ class ControlPlane:
 
     def tick(self) -> bool:
         """Deal with everything that is due; True while a disconnected agent is being watched."""
-        self._forgive_own_absence()
+        self._links.forgive(2 * TICK_S)  # this process itself was stopped or starved
         watching = self._check_agents()
         now = self.clock.now_s()
         for job in list(self.jobs.values()):
@@ -513,25 +462,17 @@ class ControlPlane:
         self._explain()
         return watching
 
-    def _forgive_own_absence(self) -> None:
-        """If this process itself was stopped or starved, silence of the agents meanwhile proves nothing."""
-        now = self.clock.monotonic_s()
-        absent = now - self._last_tick
-        if absent > 2 * TICK_S:
-            self._seen = {n: t + absent for n, t in self._seen.items()}
-        self._last_tick = now
-
     def _check_agents(self) -> bool:
         watching, now = False, self.clock.monotonic_s()
         for name, node in list(self.nodes.items()):
             if node.agent is None or node.state is NodeState.DOWN:
                 continue
-            silent = now - self._seen[name]
             if name not in self._links:
                 watching = True
                 if not alive(Identity(node.agent.pid, node.agent.starttime)):
                     self.lose(name, "its agent's process is gone")
                     continue
+            silent = self._links.silent_s(name, now)
             if silent > self.config.heartbeat_timeout_s:
                 self.lose(name, f"no heartbeat for {silent:.1f} s")
         return watching
@@ -558,8 +499,7 @@ class ControlPlane:
         agents = [n.agent for n in self.nodes.values() if n.agent is not None]
         downs = [standings.lost(n, "the cluster was stopped", now) for n in self.nodes.values()]
         self.commit(nodes=downs, events=[NewEvent("cluster_stopped", self.clock.now_s())])
-        for link in self._links.values():
-            link.send({"type": "exit"})
+        self._links.send_all({"type": "exit"})
         for agent in agents:
             self._fencer.pursue(agent)
         await self._fencer.settle()

@@ -14,8 +14,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from clusterwright.engines.local import wire
-from clusterwright.engines.local.controlplane import ControlPlane, Link
+from clusterwright.engines.local.controlplane import ControlPlane
 from clusterwright.engines.local.identities import write_identity
+from clusterwright.engines.local.links import Link
 from clusterwright.engines.local.messages import BLOCKERS, EVENTS, JOB, JOBS, NODES, OUTLOOKS, SPEC
 from clusterwright.engines.local.scheduling import used_devices
 from clusterwright.engines.local.wire import Message
