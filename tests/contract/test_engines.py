@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from clusterwright.lib.errors import InvalidInput
-from clusterwright.model.jobs import BlockerKind, Cause, Job, JobId, JobSpec, JobState, NodeState, TaskGroup
+from clusterwright.model.jobs import Cause, Job, JobId, JobSpec, JobState, NodeState, TaskGroup
+from clusterwright.model.outlooks import BlockerKind
 from clusterwright.ports.engines import Engine
 
 pytestmark = pytest.mark.local

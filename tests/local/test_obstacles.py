@@ -19,7 +19,8 @@ from clusterwright.engines.local.identities import alive, send_signal
 from clusterwright.engines.local.layout import Layout
 from clusterwright.engines.local.shim import read_fence
 from clusterwright.lib.errors import Unavailable
-from clusterwright.model.jobs import AttemptEnd, BlockerKind, Cause, JobId, JobState, NodeSpec
+from clusterwright.model.jobs import AttemptEnd, Cause, JobId, JobState, NodeSpec
+from clusterwright.model.outlooks import BlockerKind
 
 from .conftest import processes_naming
 from .test_chaos import within

@@ -19,7 +19,8 @@ from clusterwright.engines.local.gpus import discover_gpus
 from clusterwright.engines.local.identities import Identity, alive, read_identity, read_stat, send_signal
 from clusterwright.engines.local.layout import Layout
 from clusterwright.lib.errors import Unavailable
-from clusterwright.model.jobs import AttemptEnd, BlockerKind, Cause, Job, JobId, JobSpec, JobState, NodeSpec, TaskGroup
+from clusterwright.model.jobs import AttemptEnd, Cause, Job, JobId, JobSpec, JobState, NodeSpec, TaskGroup
+from clusterwright.model.outlooks import BlockerKind
 
 from .conftest import processes_naming
 from .test_chaos import within

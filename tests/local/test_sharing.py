@@ -13,7 +13,8 @@ import pytest
 
 from clusterwright.app.running import ClusterHandle, start_cluster
 from clusterwright.engines.local.client import LocalEngine
-from clusterwright.model.jobs import AttemptEnd, BlockerKind, JobId, JobState, NodeSpec
+from clusterwright.model.jobs import AttemptEnd, JobId, JobState, NodeSpec
+from clusterwright.model.outlooks import BlockerKind
 from clusterwright.queueing.budgets import Budget
 from clusterwright.queueing.policies import Backfill, Policy, PreemptionPolicy, WithinQueue
 from clusterwright.queueing.quotas import Queue, QueueTree, Quota

@@ -41,7 +41,8 @@ from clusterwright.judging.recovering import Eviction, LossObservation, Neighbou
 from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.evidence import Rehearsal, RehearsalOutcome
-from clusterwright.model.jobs import BlockerKind, Job, JobId, JobSpec, JobState
+from clusterwright.model.jobs import Job, JobId, JobSpec, JobState
+from clusterwright.model.outlooks import BlockerKind
 from clusterwright.probes.trainer import final_weights
 
 NAME: Final = "worker-loss"

@@ -11,7 +11,8 @@ from typing import Final
 from clusterwright.app.running import ClusterHandle
 from clusterwright.judging.expecting import Expectation, ExpectedJob, Promise
 from clusterwright.model.architecture import Architecture
-from clusterwright.model.jobs import BlockerKind, Job, JobId, JobSpec, NodeSpec, TaskGroup
+from clusterwright.model.jobs import Job, JobId, JobSpec, NodeSpec, TaskGroup
+from clusterwright.model.outlooks import BlockerKind
 from clusterwright.plan.results import Plan
 from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import QueueTree

@@ -10,7 +10,8 @@ import typer
 from clusterwright.app.running import connect, default_state_dir
 from clusterwright.cli.output import Format, say, say_json
 from clusterwright.cli.running import Output, State
-from clusterwright.model.jobs import Job, JobId, JobState, Outlook
+from clusterwright.model.jobs import Job, JobId, JobState
+from clusterwright.model.outlooks import Outlook
 from clusterwright.report.queues import job_values, outlook_values, render_jobs, render_why
 
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from clusterwright.judging.recovering import LossObservation, compare_loss, time_loss
 from clusterwright.model.evidence import Check, Moment, MomentKind, Reading, Rehearsal, RehearsalOutcome
-from clusterwright.model.jobs import BlockerKind, Event, JobId
+from clusterwright.model.jobs import Event, JobId
+from clusterwright.model.outlooks import BlockerKind
 
 #: In place of a time without reading.
 _UNKNOWN: Final = "an unknown time (the clock was set back)"

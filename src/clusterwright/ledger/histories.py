@@ -21,7 +21,8 @@ from clusterwright.ledger.standings import NodeStanding, Standings
 from clusterwright.ledger.totals import Lines
 from clusterwright.ledger.usage import Owner, Usage
 from clusterwright.lib.errors import InvalidInput
-from clusterwright.model.jobs import AttemptEnd, BlockerKind, Cause, Event, Job, JobId, JobState, Node, NodeState
+from clusterwright.model.jobs import AttemptEnd, Cause, Event, Job, JobId, JobState, Node, NodeState
+from clusterwright.model.outlooks import BlockerKind
 
 NOT_REPORTED: Final = "its agent had not reported yet"
 STOPPED: Final = "the engine was stopped"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from clusterwright.model.jobs import Blocker, Event, Job, JobId, JobSpec, LogLine, Node
+from clusterwright.model.jobs import Event, Job, JobId, JobSpec, LogLine, Node
+from clusterwright.model.outlooks import Blocker
 
 
 class Engine(Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from clusterwright.model.jobs import Blocker, JobId
+from clusterwright.model.jobs import JobId
+from clusterwright.model.outlooks import Blocker
 from clusterwright.queueing.blockers import why
 from clusterwright.queueing.commitments import Promise
 from clusterwright.queueing.cycling import run_cycle

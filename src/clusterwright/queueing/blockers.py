@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 
 from clusterwright.lib.hostlists import fold
-from clusterwright.model.jobs import Blocker, BlockerKind, JobId
+from clusterwright.model.jobs import JobId
+from clusterwright.model.outlooks import Blocker, BlockerKind
 from clusterwright.queueing.clusters import Floor
 from clusterwright.queueing.domains import Flags
 from clusterwright.queueing.gangs import NoFit

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from clusterwright.lib.hostlists import HostlistError, fold
-from clusterwright.model.jobs import AttemptState, Blocker, Job, JobId, Node, Outlook
+from clusterwright.model.jobs import AttemptState, Job, JobId, Node
+from clusterwright.model.outlooks import Blocker, Outlook
 
 Outlooks = Mapping[JobId, Outlook]
 

@@ -25,7 +25,6 @@ from clusterwright.lib.errors import InvalidInput, Unavailable
 from clusterwright.model.jobs import (
     AttemptEnd,
     AttemptState,
-    BlockerKind,
     Cause,
     Event,
     Job,
@@ -37,6 +36,7 @@ from clusterwright.model.jobs import (
     NodeState,
     TaskGroup,
 )
+from clusterwright.model.outlooks import BlockerKind
 from clusterwright.ports.stores import NewEvent, Snapshot
 from clusterwright.queueing.quotas import Queue, QueueTree, Quota
 

@@ -10,7 +10,8 @@ import pytest
 
 from clusterwright.engines.local.explaining import AT_ONCE, Reasons
 from clusterwright.lib.errors import Unavailable
-from clusterwright.model.jobs import AttemptEnd, AttemptState, BlockerKind, JobId, JobState, NodeSpec
+from clusterwright.model.jobs import AttemptEnd, AttemptState, JobId, JobState, NodeSpec
+from clusterwright.model.outlooks import BlockerKind
 from clusterwright.ports.stores import NewEvent
 from clusterwright.queueing.policies import Policy, PreemptionPolicy, WithinQueue
 

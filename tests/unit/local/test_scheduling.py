@@ -18,7 +18,6 @@ from clusterwright.engines.local.scheduling import STUCK_S, queue_state
 from clusterwright.model.jobs import (
     Attempt,
     AttemptState,
-    BlockerKind,
     GpuClaim,
     Job,
     JobId,
@@ -30,6 +29,7 @@ from clusterwright.model.jobs import (
     TaskGroup,
     TaskPlacement,
 )
+from clusterwright.model.outlooks import BlockerKind
 from clusterwright.queueing.budgets import Budget
 from clusterwright.queueing.policies import (
     Backfill,

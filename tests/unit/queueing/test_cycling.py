@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from clusterwright.lib.errors import InvalidInput
-from clusterwright.model.jobs import BlockerKind, JobId
+from clusterwright.model.jobs import JobId
+from clusterwright.model.outlooks import BlockerKind
 from clusterwright.queueing.asking import what_if_gone, what_if_job, what_if_nodes, what_if_quota
 from clusterwright.queueing.blockers import why
 from clusterwright.queueing.budgets import Budget, Budgets

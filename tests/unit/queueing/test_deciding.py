@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from clusterwright.model.jobs import Blocker, BlockerKind, JobId
+from clusterwright.model.jobs import JobId
+from clusterwright.model.outlooks import Blocker, BlockerKind
 from clusterwright.queueing.blockers import why
 from clusterwright.queueing.clusters import NodeInfo
 from clusterwright.queueing.cycling import run_cycle

@@ -8,8 +8,6 @@ from typing import Any
 from clusterwright.model.jobs import (
     Attempt,
     AttemptState,
-    Blocker,
-    BlockerKind,
     Cause,
     Job,
     JobId,
@@ -18,11 +16,10 @@ from clusterwright.model.jobs import (
     Node,
     NodeSpec,
     NodeState,
-    Outlook,
-    PromisedStart,
     TaskGroup,
     TaskPlacement,
 )
+from clusterwright.model.outlooks import Blocker, BlockerKind, Outlook, PromisedStart
 from clusterwright.report.queues import job_values, render_jobs, render_nodes, render_why
 
 

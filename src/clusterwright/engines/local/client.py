@@ -17,7 +17,8 @@ from clusterwright.engines.local.identities import read_identity
 from clusterwright.engines.local.layout import Layout
 from clusterwright.engines.local.messages import BLOCKERS, EVENTS, JOB, JOBS, NODES, OUTLOOKS
 from clusterwright.lib.errors import InvalidInput, Unavailable
-from clusterwright.model.jobs import Blocker, Event, Job, JobId, JobSpec, LogLine, Node, Outlook
+from clusterwright.model.jobs import Event, Job, JobId, JobSpec, LogLine, Node
+from clusterwright.model.outlooks import Blocker, Outlook
 from clusterwright.model.outputs import Lines, LogChunk
 
 #: How long a request waits for a control plane that is being restarted.

@@ -43,8 +43,8 @@ from clusterwright.model.jobs import (
     JobState,
     Node,
     NodeState,
-    Outlook,
 )
+from clusterwright.model.outlooks import Outlook
 from clusterwright.ports.clocks import Clock
 from clusterwright.ports.stores import NewEvent, Store
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from clusterwright.engines.local.configs import ClusterConfig
 from clusterwright.engines.local.scheduling import STUCK_S, queue_state, used_devices
-from clusterwright.model.jobs import Blocker, BlockerKind, Job, JobId, Node, Outlook, PromisedStart, TaskPlacement
+from clusterwright.model.jobs import Job, JobId, Node, TaskPlacement
+from clusterwright.model.outlooks import Blocker, BlockerKind, Outlook, PromisedStart
 from clusterwright.queueing.blockers import TOP_HOLDERS, why
 from clusterwright.queueing.cycling import run_cycle
 from clusterwright.queueing.decisions import Preemption, Start

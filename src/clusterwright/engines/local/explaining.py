@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from clusterwright.engines.local.deciding import Decided
-from clusterwright.model.jobs import Blocker, BlockerKind, JobId
+from clusterwright.model.jobs import JobId
+from clusterwright.model.outlooks import Blocker, BlockerKind
 from clusterwright.ports.stores import NewEvent
 
 #: Jobs that are looked at in one go. A choice: the reasons of one take about half a millisecond.

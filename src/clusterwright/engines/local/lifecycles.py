@@ -21,8 +21,6 @@ from clusterwright.model.jobs import (
     Attempt,
     AttemptEnd,
     AttemptState,
-    Blocker,
-    BlockerKind,
     Cause,
     Exclusion,
     Exit,
@@ -32,6 +30,7 @@ from clusterwright.model.jobs import (
     RankRun,
     TaskPlacement,
 )
+from clusterwright.model.outlooks import Blocker, BlockerKind
 from clusterwright.ports.stores import NewEvent
 
 

@@ -6,7 +6,8 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from clusterwright.model.jobs import Blocker, Event, Job, JobSpec, Node, Outlook
+from clusterwright.model.jobs import Event, Job, JobSpec, Node
+from clusterwright.model.outlooks import Blocker, Outlook
 
 SPEC: Final = TypeAdapter(JobSpec)
 JOB: Final = TypeAdapter(Job)
