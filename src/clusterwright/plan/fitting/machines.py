@@ -118,6 +118,8 @@ def find_machine(
 
 def _counted(catalogue: Catalogue, asked: str, count: int, name: str, nic: Quantity | None) -> Machine:
     found = find_machine(catalogue, name, nic)
+    if found.shape is None and found.gpus_per_node == 1 and count > 1:
+        found = _unlisted(name, found.gpu, nic)
     largest = found.gpus_per_node
     if not 1 <= count <= largest:
         hint = f"write {name} and --gpus {count}"
@@ -137,6 +139,15 @@ def _of_gpu(catalogue: Catalogue, asked: str, gpu: Gpu, nic: Quantity | None) ->
     if shapes:
         best = max(shapes, key=lambda s: (s.compute_rate is not None, s.power is not None, s.gpus))
         return _of_shape(catalogue, asked, best, nic, (f"{asked} in nodes as {best.name}",))
+    if gpu.form == "superchip":
+        # As clouds rent it (CoreWeave's and Lambda's GH200 instances); four or thirty-two linked ones must be said.
+        alone = f"{asked} one to a node, as clouds rent it; 4x{asked} for linked ones"
+        return Machine(asked, gpu, None, 1, 1, _gbytes(nic), (alone,))
+    return _unlisted(asked, gpu, nic)
+
+
+def _unlisted(asked: str, gpu: Gpu, nic: Quantity | None) -> Machine:
+    """A GPU of which the catalogue has no node: eight of them, as many linked as its links join."""
     linked = min(gpu.scale_up.gpus, _NODE) if gpu.scale_up else 1
     node = _NODE if gpu.pcie is not None or linked == 1 else linked
     taken = (f"{asked} in nodes of {node}, since the catalogue has no node with it",)

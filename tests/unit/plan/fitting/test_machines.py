@@ -24,6 +24,8 @@ def find(name: str, nic: str = "") -> Machine:
         ("gb200-nvl72", "gb200-186", 4, 72, 50.0),
         ("l40s", "l40s", 8, 1, None),
         ("t4", "t4", 8, 1, None),
+        ("gh200", "gh200-96", 1, 1, None),
+        ("4xgh200", "gh200-96", 4, 4, None),
     ],
 )
 def test_a_name_stands_for_a_node(name: str, gpu: str, node: int, domain: int, nic: float | None) -> None:
