@@ -20,7 +20,7 @@ from clusterwright.physics.serving.constants import Constants, named
 from clusterwright.plan.estimating.choices import chosen
 from clusterwright.plan.estimating.memories import ENGINES
 from clusterwright.plan.fitting.machines import find_machine
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.plan.searching.questions import Pool
 
 __all__ = ["catalogue", "constants", "gpu", "model", "plan_files", "pool"]

@@ -7,7 +7,7 @@ from clusterwright.model.documents import Document
 from clusterwright.model.parsing import parse_architecture
 from clusterwright.model.sources import Source
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 
 _ABOUT = {"source": "a datasheet", "date": "2026-01-02"}
 _H100 = _ABOUT | {

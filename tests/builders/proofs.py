@@ -18,28 +18,16 @@ from clusterwright.model.findings import Area, Finding, Severity
 from clusterwright.model.parsing import parse_architecture
 from clusterwright.model.sources import Source
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import (
-    AlternativeCost,
-    Assignment,
-    CapacityPlan,
-    CheckpointPlan,
-    CollectivePlan,
-    EconomicsPlan,
-    Layout,
-    LinkPlan,
-    LossPlan,
-    MemoryPlan,
-    NetworkPlan,
-    PayloadPlan,
-    PlacementChoice,
-    Plan,
-    PoolPlan,
-    ServicePlan,
-    TrainingPlan,
-    UnitCost,
-    Unplanned,
-    WorkloadPlan,
-)
+from clusterwright.plan.results.clusters import CollectivePlan, NetworkPlan, PoolPlan
+from clusterwright.plan.results.layouts import Assignment, Layout, PlacementChoice
+from clusterwright.plan.results.losses import LossPlan
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.money import AlternativeCost, CapacityPlan, EconomicsPlan, UnitCost
+from clusterwright.plan.results.payloads import LinkPlan, PayloadPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import CheckpointPlan, TrainingPlan
 from clusterwright.report.proofs import LATER_STEPS, Assumption, Proof, Step, rank_assumptions
 from clusterwright.review.reviewing import review_document
 from clusterwright.review.reviews import Review

@@ -14,17 +14,12 @@ from clusterwright.app.rehearsing import MAX_NODES, NAMES, rehearse
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Outcome, Rehearsal, RehearsalOutcome
 from clusterwright.model.parsing import Source, parse_architecture
-from clusterwright.plan.results import (
-    Assignment,
-    Layout,
-    LossPlan,
-    NetworkPlan,
-    Plan,
-    PoolPlan,
-    TrainingPlan,
-    Unplanned,
-    WorkloadPlan,
-)
+from clusterwright.plan.results.clusters import NetworkPlan, PoolPlan
+from clusterwright.plan.results.layouts import Assignment, Layout
+from clusterwright.plan.results.losses import LossPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.trainings import TrainingPlan
 
 pytestmark = pytest.mark.local
 

@@ -20,7 +20,10 @@ from clusterwright.plan.fitting.machines import find_machine
 from clusterwright.plan.fitting.reading import read_wants
 from clusterwright.plan.fitting.trainings import TrainingAnswer, answer_training
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import MemoryPlan, Plan, ServicePlan, TrainingPlan, WorkloadPlan
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import TrainingPlan
 
 CATALOGUE = load_catalogue()
 TODAY = datetime.date(2026, 6, 30)

@@ -17,7 +17,9 @@ from clusterwright.app.loading import load_catalogue, load_document
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.lib.figures import evaluate
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import EconomicsPlan, MemoryPlan, Plan
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.money import EconomicsPlan
+from clusterwright.plan.results.plans import Plan
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/cluster.yaml"))
 MODELS = ("llama-70b", "llama-8b", "qwen-235b", "deepseek-like")

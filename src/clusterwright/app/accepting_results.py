@@ -42,7 +42,7 @@ from clusterwright.model.evidence import Evidence, Verdict
 from clusterwright.model.evidence import Outcome as Judged
 from clusterwright.model.observations import Outcome, Transcript
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.readers.reading import KINDS, read_output
 from clusterwright.render.scripts import FORMAT, shell_command
 from clusterwright.report.acceptance_results import render_results, results_markdown, results_values

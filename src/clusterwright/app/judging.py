@@ -11,7 +11,7 @@ from clusterwright.judging.sites import site_of
 from clusterwright.judging.verdicts import cover, judge
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Coverage, Evidence, Rehearsal, Verdict
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 
 
 def judge_document(

@@ -13,7 +13,7 @@ from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Goal
 from clusterwright.plan.ages import aged_inputs
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.report.plan_figures import (
     derivation_values,
     figure_names,

@@ -25,7 +25,7 @@ from clusterwright.lib.errors import Interrupted
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Coverage, Evidence, Outcome, Rehearsal, RehearsalOutcome, Verdict
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.report.html import render_proof
 from clusterwright.report.proof_records import proof_json, proof_record
 from clusterwright.report.proof_texts import proof_summary

@@ -21,7 +21,7 @@ from clusterwright.judging.expecting import expect_jobs, promise_of
 from clusterwright.lib.errors import ClusterwrightError, Interrupted, Unavailable
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.evidence import Check, Rehearsal, RehearsalOutcome
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.queueing.declared import declared_policy, declared_tree
 from clusterwright.queueing.policies import Policy
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.model.documents import Document
-from clusterwright.plan.results import PoolPlan
+from clusterwright.plan.results.clusters import PoolPlan
 from clusterwright.traces.tables import Trace
 
 CPU: Final = "cpu"

@@ -14,7 +14,8 @@ from clusterwright.lib.spelling import did_you_mean
 from clusterwright.model.documents import Document
 from clusterwright.physics.money import HOURS_PER_MONTH
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import Plan, PoolPlan
+from clusterwright.plan.results.clusters import PoolPlan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.queueing.budgets import Budget
 from clusterwright.queueing.declared import declared_budgets, declared_policy, declared_tree
 from clusterwright.queueing.nodes import NodeInfo

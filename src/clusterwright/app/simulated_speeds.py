@@ -18,7 +18,7 @@ from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.figures import Figure, Origin, leaf
 from clusterwright.model.hardware import Gpu
-from clusterwright.plan.results import PoolPlan
+from clusterwright.plan.results.clusters import PoolPlan
 from clusterwright.plan.services import compute_rate
 
 #: The word that asks for ratios of the catalogue.

@@ -14,7 +14,9 @@ from clusterwright.ledger.lines import to_ms
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.figures import Figure
 from clusterwright.model.jobs import DEFAULT_QUEUE
-from clusterwright.plan.results import CheckpointPlan, PayloadPlan, TrainingPlan, WorkloadPlan
+from clusterwright.plan.results.payloads import PayloadPlan
+from clusterwright.plan.results.plans import WorkloadPlan
+from clusterwright.plan.results.trainings import CheckpointPlan, TrainingPlan
 from clusterwright.queueing.requests import Demand, Shape
 from clusterwright.simulate.attempts import ALWAYS, NEVER, Checkpoints, plan_checkpoints
 from clusterwright.simulate.jobs import NONE_MS, Kind, SimJob, list_jobs

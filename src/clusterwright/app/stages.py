@@ -13,7 +13,7 @@ from clusterwright.judging.expecting import Expectation, ExpectedJob, Promise
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.jobs import Job, JobId, JobSpec, NodeSpec, TaskGroup
 from clusterwright.model.outlooks import BlockerKind
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.queueing.policies import Policy
 from clusterwright.queueing.quotas import QueueTree
 

@@ -14,7 +14,9 @@ from clusterwright.judging.acceptance_units import BINARIES, FILE_BYTES, concurr
 from clusterwright.judging.requirements import Claim
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.workloads import Workload
-from clusterwright.plan.results import CheckpointPlan, PayloadPlan, Plan
+from clusterwright.plan.results.payloads import PayloadPlan
+from clusterwright.plan.results.plans import Plan
+from clusterwright.plan.results.trainings import CheckpointPlan
 
 #: Requests below which a 99th percentile rests on fewer than ten of them.
 _FEWEST_REQUESTS: Final = 1000

@@ -21,7 +21,7 @@ from clusterwright.judging.matching import counts_by_node
 from clusterwright.judging.requirements import Claim
 from clusterwright.judging.sites import Site, why_not_applicable, why_undecidable
 from clusterwright.model.architecture import Architecture
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 
 #: Seconds that a batch system or cluster takes to start one test. Assumed.
 _START_S: Final = 60.0

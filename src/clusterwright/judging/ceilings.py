@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from clusterwright.judging.requirements import Claim
 from clusterwright.lib.quantities import Quantity, parse_unit
 from clusterwright.model.acceptance import Requirement
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 
 
 def limits_of(claims: Iterable[Claim], plan: Plan) -> dict[str, Quantity]:

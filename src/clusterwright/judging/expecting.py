@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.workloads import Workload
-from clusterwright.plan.results import LossPlan, Plan, ServicePlan, TrainingPlan, WorkloadPlan
+from clusterwright.plan.results.losses import LossPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import TrainingPlan
 
 
 @dataclass(frozen=True, slots=True)

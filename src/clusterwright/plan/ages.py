@@ -13,7 +13,7 @@ from clusterwright.catalogue.shelf_lives import OF_PRICE, SHELF_LIVES, AgeKind
 from clusterwright.lib.figures import Figure, Origin
 from clusterwright.model.entries import Entry
 from clusterwright.model.prices import Price
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 
 #: Published constants by the start of their name, first match counts; what is in none is a datasheet's.
 _CONSTANTS: Final[tuple[tuple[str, AgeKind], ...]] = (

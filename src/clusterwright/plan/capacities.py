@@ -6,7 +6,11 @@ from clusterwright.lib.figures import Figure
 from clusterwright.physics.money import HOURS_PER_MONTH
 from clusterwright.plan.economics import Use
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import CapacityPlan, Layout, ServicePlan, TrainingPlan, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.money import CapacityPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import TrainingPlan
 
 _MONTH_S = HOURS_PER_MONTH * 3600
 

@@ -14,7 +14,9 @@ from clusterwright.plan.host_paths import gpu_copy_rate, host_links
 from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.payloads import network_to, store_rate
 from clusterwright.plan.recipes import adapter_rank
-from clusterwright.plan.results import LINK_WORDS, CheckpointPlan, Unplanned
+from clusterwright.plan.results.payloads import LINK_WORDS
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.trainings import CheckpointPlan
 from clusterwright.plan.sites import Site
 
 

@@ -23,7 +23,7 @@ from clusterwright.physics.storage_chains import (
 )
 from clusterwright.plan.engines import read_engine
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import LinkPlan
+from clusterwright.plan.results.payloads import LinkPlan
 
 #: s of process and engine start where the file does not say.
 STARTUP_S: Final = Loader().fixed_s + Loader().engine_s

@@ -15,7 +15,8 @@ from clusterwright.physics.collectives import CollectiveTerms, bus_bandwidth_gby
 from clusterwright.physics.hierarchies import ALL_TO_ALL_SHARE, RING_SHARE, Fabric, band_between, over_nodes_us
 from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import CollectivePlan, NetworkPlan, Unplanned
+from clusterwright.plan.results.clusters import CollectivePlan, NetworkPlan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.sites import Site, networks_with
 
 #: Message whose bus bandwidth is expected: long enough for the links, short enough to be sent.

@@ -19,7 +19,7 @@ from clusterwright.model.differences import Said, adopt, find_differences
 from clusterwright.model.documents import Document
 from clusterwright.plan.headlines import Better, Headline, Key, headlines_of
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.plan.sensitivities import evaluate_at
 
 #: same; beyond: the bands do not overlap; inside: they do; formula: no banded estimate differs, so that the difference

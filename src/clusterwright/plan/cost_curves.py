@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.lib.figures import Figure
-from clusterwright.plan.results import AlternativeCost, EconomicsPlan, UnitCost
+from clusterwright.plan.results.money import AlternativeCost, EconomicsPlan, UnitCost
 
 #: Least useful share that is drawn.
 _LEAST: Final = 0.005

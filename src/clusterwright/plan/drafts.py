@@ -11,7 +11,9 @@ from clusterwright.plan.fronts import Front, TrainingFront
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.placing import Request, nodes_per_replica
-from clusterwright.plan.results import Layout, MemoryPlan, PlacementChoice, Unplanned
+from clusterwright.plan.results.layouts import Layout, PlacementChoice
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.services import Load, replicas_for_failures, why_unreachable
 from clusterwright.plan.sites import Site
 

@@ -17,7 +17,7 @@ from clusterwright.model.economics import Economics
 from clusterwright.model.pools import Pool
 from clusterwright.physics.money import HOURS_PER_MONTH, capital_recovery
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import Unplanned
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.sites import Site
 
 

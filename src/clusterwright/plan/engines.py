@@ -11,7 +11,8 @@ from clusterwright.model.workloads import Serve
 from clusterwright.physics.engines import sglang, tensorrt_llm, vllm
 from clusterwright.physics.layouts import Layout as EngineLayout
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import Layout, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.refusals import Unplanned
 
 #: Engines whose memory rules are known, with the version that is planned where the file states none.
 VERSIONS: Final = {

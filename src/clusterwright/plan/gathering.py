@@ -12,7 +12,7 @@ from clusterwright.model.architecture import Architecture
 from clusterwright.model.documents import Document
 from clusterwright.model.entries import Entry
 from clusterwright.plan.choosing import Kind, Measured, choose
-from clusterwright.plan.results import Misfit, Unplanned
+from clusterwright.plan.results.refusals import Misfit, Unplanned
 
 Overlay = Mapping[str, Figure | Measured]
 

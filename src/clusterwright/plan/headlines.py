@@ -10,19 +10,13 @@ from typing import Literal
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.lib.figures import Figure, Origin, derive, leaf
 from clusterwright.model.documents import Document
-from clusterwright.plan.results import (
-    CapacityPlan,
-    CheckpointPlan,
-    EconomicsPlan,
-    MemoryPlan,
-    PayloadPlan,
-    Plan,
-    ServicePlan,
-    TrainingPlan,
-    UnitCost,
-    Unplanned,
-    WorkloadPlan,
-)
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.money import CapacityPlan, EconomicsPlan, UnitCost
+from clusterwright.plan.results.payloads import PayloadPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import CheckpointPlan, TrainingPlan
 
 Better = Literal["less", "more", ""]
 #: (subject, label) of a row.

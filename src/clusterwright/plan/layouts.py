@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterwright.model.decoders import Attention, CompressedAttention, Decoder, Experts, LatentAttention
 from clusterwright.model.workloads import Parallel
-from clusterwright.plan.results import Layout, Level
+from clusterwright.plan.results.layouts import Layout, Level
 from clusterwright.plan.searching.shapes import shape_of
 from clusterwright.plan.sites import Site
 

@@ -10,7 +10,8 @@ from clusterwright.plan.drafts import Draft
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.placing import Nodes, Placement, Request, surviving_replicas, worst_loss
 from clusterwright.plan.replacing import Running, place_again
-from clusterwright.plan.results import LossPlan, Unplanned
+from clusterwright.plan.results.losses import LossPlan
+from clusterwright.plan.results.refusals import Unplanned
 
 #: Losses that are each shown; of more only the declared number is.
 _FEW: Final = 4

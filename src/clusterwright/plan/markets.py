@@ -15,7 +15,7 @@ from clusterwright.lib.quantities import CURRENCIES
 from clusterwright.model.prices import ApiPrice, Price
 from clusterwright.physics.money import gpu_hour
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import MarketCost
+from clusterwright.plan.results.money import MarketCost
 from clusterwright.plan.sites import Site
 
 #: Interest, years and PUE of an owned GPU where the file states none: our defaults.

@@ -14,7 +14,7 @@ from clusterwright.model.plain_decoders import PLAIN, plain_decoder
 from clusterwright.model.workloads import Workload
 from clusterwright.physics.loading import LINEAR, requantised
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import Unplanned
+from clusterwright.plan.results.refusals import Unplanned
 
 _COUNTED: Final = "counted layer by layer from config.json"
 #: Kinds of parameters that figures are kept of: field of the catalogue entry → roles.

@@ -13,7 +13,8 @@ from clusterwright.plan.choosing import Kind
 from clusterwright.plan.cold_starts import FASTEST_GAIN, STARTUP_S, binding_link, plan_start, plan_transfer, rate_for
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.host_paths import HostLink, host_links, loader_rate
-from clusterwright.plan.results import LINK_WORDS, LinkPlan, PayloadPlan, Unplanned
+from clusterwright.plan.results.payloads import LINK_WORDS, LinkPlan, PayloadPlan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.sites import Site, networks_with, node_network_rate
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
-from clusterwright.plan.results import Assignment
+from clusterwright.plan.results.layouts import Assignment
 
 #: Node sets tried one by one when looking for the worst loss.
 _MOST_SETS = 2_000

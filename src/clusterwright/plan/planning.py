@@ -12,19 +12,13 @@ from clusterwright.plan.economics import Use, plan_compute, plan_costs, read_use
 from clusterwright.plan.gathering import Overlay, Sheet
 from clusterwright.plan.models import find_model
 from clusterwright.plan.placing import Nodes, Placement, place
-from clusterwright.plan.results import (
-    Assumption,
-    CapacityPlan,
-    EconomicsPlan,
-    PayloadPlan,
-    Plan,
-    PoolPlan,
-    ServicePlan,
-    TrainingPlan,
-    UnitCost,
-    Unplanned,
-    WorkloadPlan,
-)
+from clusterwright.plan.results.clusters import PoolPlan
+from clusterwright.plan.results.money import CapacityPlan, EconomicsPlan, UnitCost
+from clusterwright.plan.results.payloads import PayloadPlan
+from clusterwright.plan.results.plans import Assumption, Plan, WorkloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import TrainingPlan
 from clusterwright.plan.service_drafts import draft_service
 from clusterwright.plan.sites import Site, find_sites
 from clusterwright.plan.spares import plan_spares

@@ -9,7 +9,8 @@ from clusterwright.model.workloads import Train
 from clusterwright.physics.layouts import Layout as EngineLayout
 from clusterwright.physics.training.recipes import SHARDS_WEIGHTS, Framework, Precision, Recipe, Sharding
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import Layout, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.refusals import Unplanned
 
 #: Words in a framework's name → framework whose memory and speed are modelled; the first that occurs counts.
 _FRAMEWORKS: Final[tuple[tuple[str, Framework], ...]] = (

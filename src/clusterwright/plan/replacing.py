@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 from clusterwright.plan.placing import Nodes, Request, nodes_per_replica
-from clusterwright.plan.results import Assignment
+from clusterwright.plan.results.layouts import Assignment
 
 #: (workload, replica).
 Key = tuple[str, int]

@@ -8,7 +8,7 @@ from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Serve
 from clusterwright.physics.money import HOURS_PER_MONTH
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import Layout
+from clusterwright.plan.results.layouts import Layout
 from clusterwright.plan.sites import Site
 
 

@@ -10,7 +10,9 @@ from clusterwright.plan.engines import engine_unknown, read_engine
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.layouts import declared_layout, why_impossible
 from clusterwright.plan.models import PlannedModel, served_in
-from clusterwright.plan.results import Layout, MemoryPlan, PlacementChoice, Unplanned
+from clusterwright.plan.results.layouts import Layout, PlacementChoice
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.searching.reasons import Reason
 from clusterwright.plan.service_layouts import Found, better, choice_of, find_layouts, front_of, other_levels
 from clusterwright.plan.services import Load, read_load, replica_rate

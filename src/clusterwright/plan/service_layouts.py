@@ -18,7 +18,7 @@ from clusterwright.plan.engines import engine_layout, file_layout
 from clusterwright.plan.fronts import Front, Lost, Point
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.layouts import failure_domain, level_of
-from clusterwright.plan.results import Layout, Level, PlacementChoice
+from clusterwright.plan.results.layouts import Layout, Level, PlacementChoice
 from clusterwright.plan.searching import memories
 from clusterwright.plan.searching.calibrated import calibrated
 from clusterwright.plan.searching.columns import gpus, layout_at

@@ -26,7 +26,9 @@ from clusterwright.plan.fitting.bands import time_bands
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel, served_in
 from clusterwright.plan.prefix_reuse import plan_reuse
-from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.searching.machines import device
 from clusterwright.plan.searching.memories import keeps_every_token
 from clusterwright.plan.searching.sizing import replicas_with_losses

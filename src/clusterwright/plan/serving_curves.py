@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from clusterwright.physics.serving.answers import Setting, curve, largest_concurrency
-from clusterwright.plan.results import LoadCurve, LoadPoint
+from clusterwright.plan.results.services import LoadCurve, LoadPoint
 from clusterwright.plan.services import Load
 
 

@@ -23,7 +23,9 @@ from clusterwright.plan.choosing import Kind
 from clusterwright.plan.engines import Engine, engine_layout, engine_unknown, read_engine
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel, served_in
-from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.sites import Site, reported_memory
 from clusterwright.plan.speculation import read_drafting
 

@@ -11,7 +11,7 @@ from clusterwright.plan.collectives import fabric_rate, nic_rate
 from clusterwright.plan.engines import read_engine
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import Served
-from clusterwright.plan.results import Unplanned
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.searching.questions import Goal, Lengths, Pool, ServingQuestion
 from clusterwright.plan.service_costs import gpu_hour
 from clusterwright.plan.services import quantile_of, target_of

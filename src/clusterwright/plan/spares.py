@@ -7,7 +7,7 @@ from typing import Final
 from clusterwright.lib.figures import Figure
 from clusterwright.physics.failures import SPARES_MOST, spares
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import SparesPlan
+from clusterwright.plan.results.clusters import SparesPlan
 from clusterwright.plan.sites import Site
 from clusterwright.plan.trainings import failure_rate
 

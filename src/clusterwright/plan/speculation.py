@@ -13,7 +13,7 @@ from clusterwright.physics.speculations import kept_tokens
 from clusterwright.plan.engines import Engine
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import decoder_of
-from clusterwright.plan.results import Layout
+from clusterwright.plan.results.layouts import Layout
 
 #: Last version of vLLM that runs no speculation over pipeline stages: docs.vllm.ai, features/spec_decode (0.9.1) and
 #: features/speculative_decoding (0.15).

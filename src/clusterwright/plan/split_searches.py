@@ -11,7 +11,8 @@ from clusterwright.physics.serving.constants import Constants
 from clusterwright.plan.engines import file_layout
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel, served_in
-from clusterwright.plan.results import Layout, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.searching.calibrated import calibrated
 from clusterwright.plan.searching.disaggregated import split_service
 from clusterwright.plan.searching.questions import ServingQuestion

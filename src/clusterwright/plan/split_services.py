@@ -10,7 +10,8 @@ from clusterwright.plan.cold_starts import loading_flags
 from clusterwright.plan.collectives import fabric_rate, nic_rate
 from clusterwright.plan.drafts import Draft
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import LoadCurve, SplitPlan, Unplanned, WorkersPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import LoadCurve, SplitPlan, WorkersPlan
 from clusterwright.plan.service_costs import gpu_hour
 from clusterwright.plan.services import Load
 from clusterwright.plan.serving_curves import load_curve

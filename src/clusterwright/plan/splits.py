@@ -17,7 +17,9 @@ from clusterwright.plan.engines import engine_unknown
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.layouts import declared_layout, why_impossible
 from clusterwright.plan.models import PlannedModel, find_model
-from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.services import Load, read_load, replica_rate
 from clusterwright.plan.serving_memory import lengths, plan_serving_memory
 from clusterwright.plan.sites import Site

@@ -17,7 +17,8 @@ from clusterwright.physics.training_traffic import (
 from clusterwright.plan.collectives import fabric_rate, nic_rate
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
-from clusterwright.plan.results import Layout, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.sites import Site, networks_with
 
 #: GB/s per GPU between nodes of the systems that the constants of step time were fitted on: one 400 Gb/s NIC each.

@@ -8,7 +8,9 @@ from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.layouts import declared_layout, failure_domain, level_of, why_impossible
 from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.recipes import read_recipe
-from clusterwright.plan.results import Layout, MemoryPlan, PlacementChoice, Unplanned
+from clusterwright.plan.results.layouts import Layout, PlacementChoice
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.sites import Site
 from clusterwright.plan.training_layouts import Found, find_layouts, front_of
 from clusterwright.plan.training_memory import plan_training_memory

@@ -16,7 +16,7 @@ from clusterwright.plan.fronts import Lost, TrainingFront, TrainingPoint
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.recipes import training_layout
-from clusterwright.plan.results import Layout
+from clusterwright.plan.results.layouts import Layout
 from clusterwright.plan.searching.columns import layout_at
 from clusterwright.plan.searching.machines import reported_gib
 from clusterwright.plan.searching.questions import Goal, TrainingQuestion

@@ -13,7 +13,9 @@ from clusterwright.physics.training.recipes import MEMORY, Recipe
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.recipes import adapter_rank, read_recipe, training_layout, why_not_staged
-from clusterwright.plan.results import Layout, MemoryPlan, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.searching.training_columns import HOST_SHARE
 from clusterwright.plan.sites import Site, reported_memory
 from clusterwright.plan.training_changes import training_changes

@@ -18,7 +18,8 @@ from clusterwright.physics.training.speed import TERMS, repeated, step_terms
 from clusterwright.physics.training.systems import System, system_of
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.recipes import training_layout
-from clusterwright.plan.results import Layout, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.searching.machines import inner_domain, link_bytes_s, node_link
 from clusterwright.plan.searching.questions import Pool
 from clusterwright.plan.sites import Site

@@ -12,7 +12,10 @@ from clusterwright.plan.choosing import Kind
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel
 from clusterwright.plan.recipes import read_recipe, why_not_staged
-from clusterwright.plan.results import CheckpointPlan, Layout, LossPlan, TrainingPlan, Unplanned
+from clusterwright.plan.results.layouts import Layout
+from clusterwright.plan.results.losses import LossPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.trainings import CheckpointPlan, TrainingPlan
 from clusterwright.plan.sites import Site
 from clusterwright.plan.traffic import speed_of, step_traffic
 from clusterwright.plan.training_steps import step_figures

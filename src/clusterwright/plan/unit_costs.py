@@ -10,7 +10,8 @@ from clusterwright.physics.money import per_million_tokens
 from clusterwright.plan.economics import Costs, Use
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.markets import market_costs
-from clusterwright.plan.results import AlternativeCost, EconomicsPlan, UnitCost, Unplanned
+from clusterwright.plan.results.money import AlternativeCost, EconomicsPlan, UnitCost
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.sites import Site
 
 

@@ -16,18 +16,14 @@ from clusterwright.plan.models import PlannedModel, replica_weights, served_in
 from clusterwright.plan.payloads import plan_payload
 from clusterwright.plan.placing import Nodes, Placement
 from clusterwright.plan.prefix_reuse import plan_reuse
-from clusterwright.plan.results import (
-    Assignment,
-    CapacityPlan,
-    CheckpointPlan,
-    Layout,
-    MemoryPlan,
-    PayloadPlan,
-    ServicePlan,
-    TrainingPlan,
-    Unplanned,
-    WorkloadPlan,
-)
+from clusterwright.plan.results.layouts import Assignment, Layout
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.money import CapacityPlan
+from clusterwright.plan.results.payloads import PayloadPlan
+from clusterwright.plan.results.plans import WorkloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import CheckpointPlan, TrainingPlan
 from clusterwright.plan.service_costs import service_costs
 from clusterwright.plan.services import Load, at_load, binding, read_targets
 from clusterwright.plan.serving_curves import replica_curve

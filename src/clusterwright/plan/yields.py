@@ -8,7 +8,10 @@ from clusterwright.lib.figures import Figure
 from clusterwright.plan.drafts import Draft
 from clusterwright.plan.economics import Costs
 from clusterwright.plan.gathering import Sheet
-from clusterwright.plan.results import ServicePlan, TrainingPlan, Unplanned, WorkloadPlan
+from clusterwright.plan.results.plans import WorkloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import TrainingPlan
 from clusterwright.plan.unit_costs import Yield
 
 #: Denominator in words → unit.

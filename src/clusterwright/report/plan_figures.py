@@ -10,7 +10,9 @@ from enum import Enum
 from typing import Any, Final
 
 from clusterwright.lib.figures import Figure, explain_lines
-from clusterwright.plan.results import Plan, UnitCost, Unplanned
+from clusterwright.plan.results.money import UnitCost
+from clusterwright.plan.results.plans import Plan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.report.plan_words import percent
 
 #: Words that the plan prints → last parts of the names of the figures that they stand for.

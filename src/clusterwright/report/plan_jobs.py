@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from clusterwright.plan.results import CheckpointPlan, PayloadPlan, TrainingPlan, Unplanned
+from clusterwright.plan.results.payloads import PayloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.trainings import CheckpointPlan, TrainingPlan
 from clusterwright.report.plan_words import MARKS, band_words, line, show
 
 

@@ -6,7 +6,9 @@ from typing import Final
 
 from clusterwright.lib.figures import Figure, format_amount
 from clusterwright.physics.sensitivities import Swing
-from clusterwright.plan.results import AlternativeCost, EconomicsPlan, MarketCost, Plan, UnitCost, Unplanned
+from clusterwright.plan.results.money import AlternativeCost, EconomicsPlan, MarketCost, UnitCost
+from clusterwright.plan.results.plans import Plan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.report.plan_words import line, rounded, show
 
 #: Inputs of a unit cost that are shown with how far they move it.

@@ -7,7 +7,9 @@ import shlex
 from typing import Final
 
 from clusterwright.physics.engines.results import Change
-from clusterwright.plan.results import LoadCurve, MemoryPlan, ServicePlan, SplitPlan, Unplanned, WorkersPlan
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import LoadCurve, ServicePlan, SplitPlan, WorkersPlan
 from clusterwright.report.plan_words import LABEL, band_words, line, show
 
 

@@ -8,15 +8,11 @@ from typing import Final
 
 from clusterwright.lib.figures import Figure
 from clusterwright.plan.ages import Aged
-from clusterwright.plan.results import (
-    CollectivePlan,
-    Plan,
-    ServicePlan,
-    SparesPlan,
-    TrainingPlan,
-    Unplanned,
-    WorkloadPlan,
-)
+from clusterwright.plan.results.clusters import CollectivePlan, SparesPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import TrainingPlan
 from clusterwright.report.plan_jobs import checkpoint_lines, payload_lines, training_lines
 from clusterwright.report.plan_layouts import layout_lines
 from clusterwright.report.plan_money import economics_lines, unit_cost_lines

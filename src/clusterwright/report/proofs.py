@@ -12,7 +12,7 @@ from typing import Final, Literal
 from clusterwright.lib.figures import Figure
 from clusterwright.model.documents import Document
 from clusterwright.model.evidence import Coverage, Outcome, Rehearsal, RehearsalOutcome, Verdict
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.review.reviews import Review
 
 StepState = Literal["done", "failed", "not run"]

@@ -17,7 +17,7 @@ from clusterwright.lib.quantities import Quantity
 from clusterwright.model.acceptance import Requirement
 from clusterwright.model.findings import Severity
 from clusterwright.physics.ceilings import COLLECTIVES, busbw_bound, busbw_reference
-from clusterwright.plan.results import Unplanned
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
 from clusterwright.review.subjects import Subject
 from clusterwright.review.thresholds import claims_of, pool_of

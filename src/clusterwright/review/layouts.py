@@ -8,7 +8,11 @@ from typing import Final
 from clusterwright.model.findings import Severity
 from clusterwright.model.language_models import LanguageModel
 from clusterwright.model.workloads import Parallel, Workload
-from clusterwright.plan.results import LossPlan, ServicePlan, TrainingPlan, Unplanned, WorkloadPlan
+from clusterwright.plan.results.losses import LossPlan
+from clusterwright.plan.results.plans import WorkloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import TrainingPlan
 from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
 from clusterwright.review.subjects import Subject, counted, listed
 

@@ -11,7 +11,9 @@ from clusterwright.lib.quantities import CURRENCIES, Quantity
 from clusterwright.model.economics import Economics
 from clusterwright.model.findings import Severity
 from clusterwright.plan.ages import aged_inputs
-from clusterwright.plan.results import ServicePlan, TrainingPlan, Unplanned
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import TrainingPlan
 from clusterwright.review.rules import BUILD, Hit, Rule, RuleTable, undecided
 from clusterwright.review.subjects import Subject, counted, listed
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.model.findings import Severity
-from clusterwright.plan.results import Unplanned
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.review.inputs.owners import owner_of_duty
 from clusterwright.review.requiring import asked_as_a_whole
 from clusterwright.review.rules import ALWAYS, Hit, Rule, RuleTable, undecided

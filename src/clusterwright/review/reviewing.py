@@ -10,7 +10,7 @@ from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.model.documents import Document
 from clusterwright.model.economics import Waiver
 from clusterwright.model.findings import Finding, Stage
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.review.reviews import Fate, Review, WaiverUse
 from clusterwright.review.rulebook import RULES, find_rule
 from clusterwright.review.rules import Hit, Rule

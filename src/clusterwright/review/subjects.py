@@ -21,7 +21,7 @@ from clusterwright.model.software import Profile
 from clusterwright.model.storages import Store
 from clusterwright.model.support import Support
 from clusterwright.model.workloads import Workload
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from typing import Final
 
 from clusterwright.lib.figures import Figure, evaluate, format_amount
 from clusterwright.model.findings import Severity
-from clusterwright.plan.results import ServicePlan, TrainingPlan, Unplanned
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import TrainingPlan
 from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
 from clusterwright.review.subjects import Subject, counted
 

@@ -7,7 +7,9 @@ from typing import Final
 
 from clusterwright.model.findings import Severity
 from clusterwright.model.storages import Store
-from clusterwright.plan.results import CheckpointPlan, LinkPlan, PayloadPlan, Unplanned
+from clusterwright.plan.results.payloads import LinkPlan, PayloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.trainings import CheckpointPlan
 from clusterwright.review.rules import Hit, Rule, RuleTable, undecided
 from clusterwright.review.subjects import Subject, counted, listed
 

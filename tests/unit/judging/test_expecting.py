@@ -13,17 +13,12 @@ from clusterwright.judging.requirements import Claim
 from clusterwright.lib.figures import Origin, leaf
 from clusterwright.model.acceptance import Requirement
 from clusterwright.model.architecture import Architecture
-from clusterwright.plan.results import (
-    Assignment,
-    CollectivePlan,
-    Layout,
-    LossPlan,
-    NetworkPlan,
-    Plan,
-    TrainingPlan,
-    Unplanned,
-    WorkloadPlan,
-)
+from clusterwright.plan.results.clusters import CollectivePlan, NetworkPlan
+from clusterwright.plan.results.layouts import Assignment, Layout
+from clusterwright.plan.results.losses import LossPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.trainings import TrainingPlan
 
 SERVE = {"engine": "vllm 0.11", "precision": "fp8", "in": "9 tokens", "out": "9 tokens", "rate": "1 req/s"}
 TRAIN = {

@@ -12,7 +12,8 @@ from clusterwright.files.catalogue import load_catalogue
 from clusterwright.lib.figures import Figure
 from clusterwright.plan.cost_curves import CostCurve, CostLine, cost_curve
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import EconomicsPlan, UnitCost, Unplanned
+from clusterwright.plan.results.money import EconomicsPlan, UnitCost
+from clusterwright.plan.results.refusals import Unplanned
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 

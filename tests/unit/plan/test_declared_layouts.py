@@ -8,7 +8,8 @@ from builders.plans import planned, subjects
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.physics.layouts import Layout as EngineLayout
 from clusterwright.plan.engines import engine_layout, file_layout
-from clusterwright.plan.results import MemoryPlan, Plan
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.plans import Plan
 
 PARALLEL = "workloads.chat.serve.parallel"
 

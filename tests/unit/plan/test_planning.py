@@ -15,7 +15,11 @@ from clusterwright.physics.training.systems import system_of
 from clusterwright.physics.training.work import training_work
 from clusterwright.plan.models import decoder_of
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import CheckpointPlan, EconomicsPlan, MemoryPlan, PayloadPlan, Unplanned
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.money import EconomicsPlan
+from clusterwright.plan.results.payloads import PayloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.trainings import CheckpointPlan
 
 PLAN = planned()
 CHAT, TUNE = PLAN.workload("chat"), PLAN.workload("finetune")

@@ -11,7 +11,9 @@ from clusterwright.files.catalogue import load_catalogue
 from clusterwright.model.workloads import Goal
 from clusterwright.plan.fronts import Front, TrainingFront
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import MemoryPlan, Plan, ServicePlan, WorkloadPlan
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
+from clusterwright.plan.results.services import ServicePlan
 from clusterwright.report.plan_figures import plan_values
 from clusterwright.report.plans import render_plan
 

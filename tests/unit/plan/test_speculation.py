@@ -10,7 +10,7 @@ from builders.plans import document
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import Unplanned
+from clusterwright.plan.results.refusals import Unplanned
 
 TEXT = """
 apiVersion: clusterwright/v1alpha1

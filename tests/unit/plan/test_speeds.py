@@ -6,7 +6,7 @@ import pytest
 
 from builders.plans import BASE, gaps, planned, subjects, value
 from clusterwright.lib.figures import Figure
-from clusterwright.plan.results import Unplanned
+from clusterwright.plan.results.refusals import Unplanned
 
 CHAT = planned().workload("chat").service
 

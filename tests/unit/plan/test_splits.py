@@ -11,7 +11,7 @@ from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.judging.expecting import expect_jobs
 from clusterwright.plan.planning import plan_architecture
-from clusterwright.plan.results import Unplanned
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.report.html.plans import render_plan as render_page
 from clusterwright.report.plan_figures import plan_values
 from clusterwright.report.plans import render_plan

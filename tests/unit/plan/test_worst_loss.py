@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterwright.plan.placing import Nodes, Request, place, surviving_replicas, worst_loss
-from clusterwright.plan.results import Assignment
+from clusterwright.plan.results.layouts import Assignment
 
 NODES = tuple(f"n{i:02}" for i in range(9))
 

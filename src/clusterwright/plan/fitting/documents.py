@@ -18,7 +18,7 @@ from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.fitting.training_fits import TrainingFit
 from clusterwright.plan.fitting.trainings import TrainingAnswer
-from clusterwright.plan.results import Layout
+from clusterwright.plan.results.layouts import Layout
 
 _FIELDS: Final = ("tp", "pp", "dp", "ep", "cp", "dcp", "vp")
 #: Percentiles of latencies that the file has targets for.

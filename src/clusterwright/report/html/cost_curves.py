@@ -9,7 +9,7 @@ from typing import Final
 
 from clusterwright.lib.figures import format_amount
 from clusterwright.plan.cost_curves import CostCurve, CostLine, cost_curve
-from clusterwright.plan.results import EconomicsPlan, UnitCost
+from clusterwright.plan.results.money import EconomicsPlan, UnitCost
 from clusterwright.report.html.axes import Axis, axis_of
 from clusterwright.report.html.drawing import LETTER, Area, line, overlap, picture, words
 from clusterwright.report.html.elements import Child, Html, fold, h, markup, table

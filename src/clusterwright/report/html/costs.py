@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from clusterwright.lib.figures import Figure, format_amount, format_value
-from clusterwright.plan.results import AlternativeCost, EconomicsPlan, Plan, UnitCost, Unplanned
+from clusterwright.plan.results.money import AlternativeCost, EconomicsPlan, UnitCost
+from clusterwright.plan.results.plans import Plan
+from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.report.html.cost_curves import render_cost_curves
 from clusterwright.report.html.derivations import Derivations
 from clusterwright.report.html.drawing import box, legend, share, strip

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from clusterwright.lib.figures import format_value
-from clusterwright.plan.results import LoadCurve, LoadPoint
+from clusterwright.plan.results.services import LoadCurve, LoadPoint
 from clusterwright.report.html.axes import Axis, axis_of
 from clusterwright.report.html.drawing import line, picture, words
 from clusterwright.report.html.elements import Child, Html, fold, h, markup, table

@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from clusterwright.lib.figures import Figure, format_value
-from clusterwright.plan.results import (
-    CheckpointPlan,
-    CollectivePlan,
-    LinkPlan,
-    PayloadPlan,
-    Plan,
-    ServicePlan,
-    TrainingPlan,
-    Unplanned,
-    WorkloadPlan,
-)
+from clusterwright.plan.results.clusters import CollectivePlan
+from clusterwright.plan.results.payloads import LinkPlan, PayloadPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
+from clusterwright.plan.results.refusals import Unplanned
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import CheckpointPlan, TrainingPlan
 from clusterwright.report.html.derivations import Derivations, inline_figure
 from clusterwright.report.html.elements import Child, Html, fold, h, markup, table
 from clusterwright.report.html.load_curves import render_curve

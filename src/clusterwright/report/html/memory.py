@@ -6,7 +6,8 @@ import shlex
 from typing import Final
 
 from clusterwright.lib.figures import Figure, format_amount
-from clusterwright.plan.results import MemoryPlan, Plan, WorkloadPlan
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
 from clusterwright.report.html.derivations import Derivations
 from clusterwright.report.html.drawing import box, legend, line, share, strip
 from clusterwright.report.html.elements import Child, Html, fold, h, markup

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from clusterwright.lib.hostlists import fold as fold_hosts
-from clusterwright.plan.results import LossPlan, PlacementChoice, Plan, ServicePlan, TrainingPlan, WorkloadPlan
+from clusterwright.plan.results.layouts import PlacementChoice
+from clusterwright.plan.results.losses import LossPlan
+from clusterwright.plan.results.plans import Plan, WorkloadPlan
+from clusterwright.plan.results.services import ServicePlan
+from clusterwright.plan.results.trainings import TrainingPlan
 from clusterwright.report.html.derivations import inline_figure
 from clusterwright.report.html.elements import Child, Html, h, markup, table
 from clusterwright.report.html.words import count_words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterwright.lib.figures import Origin
-from clusterwright.plan.results import Plan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.report.html.costs import render_costs
 from clusterwright.report.html.derivations import Derivations
 from clusterwright.report.html.elements import Html, dotted, h, markup

@@ -13,7 +13,8 @@ from clusterwright.lib.hostlists import fold
 from clusterwright.model.architecture import Architecture
 from clusterwright.model.networks import Network
 from clusterwright.model.pools import Pool
-from clusterwright.plan.results import Plan, PoolPlan
+from clusterwright.plan.results.clusters import PoolPlan
+from clusterwright.plan.results.plans import Plan
 from clusterwright.report.proofs import Proof
 
 KINDS: Final[dict[str, str]] = {

@@ -9,7 +9,7 @@ import pytest
 from builders.pages import Node, parse_page
 from builders.proofs import EXAMPLE, example_proof, planned_proof
 from clusterwright.plan.cost_curves import CostCurve, cost_curve
-from clusterwright.plan.results import EconomicsPlan, UnitCost
+from clusterwright.plan.results.money import EconomicsPlan, UnitCost
 from clusterwright.report.html import render_proof
 from clusterwright.report.html.cost_curves import render_cost_curves
 

@@ -9,7 +9,9 @@ import pytest
 from builders.pages import Node, parse_page
 from builders.proofs import assumed, catalogued, declared, example_plan, memory_of
 from clusterwright.lib.figures import derive
-from clusterwright.plan.results import MemoryPlan, Misfit, Plan, Unplanned
+from clusterwright.plan.results.memories import MemoryPlan
+from clusterwright.plan.results.plans import Plan
+from clusterwright.plan.results.refusals import Misfit, Unplanned
 from clusterwright.report.html.derivations import Derivations
 from clusterwright.report.html.plans import render_plan
 

@@ -8,7 +8,8 @@ import pytest
 
 from builders.pages import Node, parse_page
 from builders.proofs import EXAMPLE, example_document, example_proof
-from clusterwright.plan.results import Assignment, PoolPlan
+from clusterwright.plan.results.clusters import PoolPlan
+from clusterwright.plan.results.layouts import Assignment
 from clusterwright.report.html.sites import ranges
 from clusterwright.report.html.topology import render_topology
 from clusterwright.report.proofs import Proof
