@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from clusterwright.lib.figures import Figure
 from clusterwright.plan.choosing import Kind
-from clusterwright.plan.cold_starts import loading_flags
 from clusterwright.plan.collectives import fabric_rate, nic_rate
 from clusterwright.plan.drafts import Draft
 from clusterwright.plan.gathering import Sheet
@@ -15,6 +14,7 @@ from clusterwright.plan.results.services import LoadCurve, SplitPlan, WorkersPla
 from clusterwright.plan.service_costs import gpu_hour
 from clusterwright.plan.services import Load
 from clusterwright.plan.serving_curves import load_curve
+from clusterwright.plan.starting import Half, started
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,7 @@ def split_at_load(sheet: Sheet, draft: Draft, placed: tuple[int, int]) -> SplitA
     first, name = draft.first, draft.name
     if first is None or draft.handover is None or not (isinstance(draft.load, Load) and isinstance(first.load, Load)):
         return Unplanned(f"workloads.{name}.service", "the speed of prefill and decode workers is unknown")
-    flags = loading_flags(sheet, draft.workload)
-    prefill, decode = _workers(first, placed[0], flags), _workers(draft, placed[1], flags)
+    prefill, decode = _workers(sheet, first, placed[0], "prefill"), _workers(sheet, draft, placed[1], "decode")
     if prefill is None or decode is None:
         return Unplanned(f"workloads.{name}.service", "the layout of prefill and decode workers is unknown")
     halves = (prefill, decode)
@@ -69,12 +68,10 @@ def split_at_load(sheet: Sheet, draft: Draft, placed: tuple[int, int]) -> SplitA
     )
 
 
-def _workers(draft: Draft, placed: int, flags: tuple[str, ...]) -> WorkersPlan | None:
+def _workers(sheet: Sheet, draft: Draft, placed: int, half: Half) -> WorkersPlan | None:
     if draft.layout is None or not isinstance(draft.rate, Figure):
         return None
-    memory = draft.memory
-    if not isinstance(memory, Unplanned):
-        memory = replace(memory, flags=memory.flags + flags)
+    memory = started(sheet, draft, half)
     return WorkersPlan(draft.layout, memory, draft.rate, draft.needed, draft.wanted, placed)
 
 

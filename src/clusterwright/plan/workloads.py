@@ -7,7 +7,6 @@ from dataclasses import replace
 from clusterwright.lib.figures import Figure
 from clusterwright.plan.capacities import serving_capacity, training_capacity
 from clusterwright.plan.checkpoints import plan_checkpoint
-from clusterwright.plan.cold_starts import loading_flags
 from clusterwright.plan.drafts import Draft
 from clusterwright.plan.economics import Use
 from clusterwright.plan.gathering import Sheet
@@ -17,7 +16,6 @@ from clusterwright.plan.payloads import plan_payload
 from clusterwright.plan.placing import Nodes, Placement
 from clusterwright.plan.prefix_reuse import plan_reuse
 from clusterwright.plan.results.layouts import Assignment, Layout
-from clusterwright.plan.results.memories import MemoryPlan
 from clusterwright.plan.results.money import CapacityPlan
 from clusterwright.plan.results.payloads import PayloadPlan
 from clusterwright.plan.results.plans import WorkloadPlan
@@ -29,6 +27,7 @@ from clusterwright.plan.services import Load, at_load, binding, read_targets
 from clusterwright.plan.serving_curves import replica_curve
 from clusterwright.plan.speculation import plan_kept
 from clusterwright.plan.split_services import split_at_load
+from clusterwright.plan.starting import started
 from clusterwright.plan.trainings import failure_rate, plan_mttf, plan_restart, plan_training
 
 
@@ -69,7 +68,7 @@ def finish_workload(
         layout=draft.layout,
         replicas_wanted=wanted,
         replicas_placed=placed,
-        memory=_started(sheet, draft),
+        memory=started(sheet, draft, "decode" if draft.first else None),
         choices=draft.choices,
         placement=mine,
         service=service,
@@ -79,13 +78,6 @@ def finish_workload(
         capacity=capacity,
         layouts=draft.front,
     )
-
-
-def _started(sheet: Sheet, draft: Draft) -> MemoryPlan | Unplanned:
-    """Its memory with the command line that also loads as the payload declares."""
-    memory = draft.memory
-    more = loading_flags(sheet, draft.workload)
-    return memory if isinstance(memory, Unplanned) or not memory.flags else replace(memory, flags=memory.flags + more)
 
 
 def _placed(draft: Draft, placement: Placement) -> tuple[tuple[Assignment, ...], int]:

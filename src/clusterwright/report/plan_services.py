@@ -34,7 +34,8 @@ def memory_lines(memory: MemoryPlan | Unplanned) -> list[str]:
         lines.append(line("", f"no single change makes it fit; {memory.changes[0].what} helps most"))
     if memory.flags:
         lines.append(line("run as", shlex.join(memory.flags)))
-    return lines + [f"{'':{LABEL + 2}}  {line}" for line in memory.extra_config.splitlines()]
+    lines += [f"{'':{LABEL + 2}}  {text}" for text in memory.extra_config.splitlines()]
+    return lines + [line("", text) for text in memory.besides]
 
 
 def _change(change: Change) -> str:
@@ -45,8 +46,9 @@ def _change(change: Change) -> str:
 def _split(split: SplitPlan) -> list[str]:
     """Prefill and decode workers, what hands over, what all cost."""
     said = [_half("prefill", split.prefill), _half("decode", split.decode)]
-    if not isinstance(split.prefill.memory, Unplanned) and split.prefill.memory.flags:
-        said.insert(1, line("", f"run as {shlex.join(split.prefill.memory.flags)}"))
+    memory = split.prefill.memory
+    if not isinstance(memory, Unplanned) and memory.flags:
+        said[1:1] = [line("", text) for text in (f"run as {shlex.join(memory.flags)}", *memory.besides)]
     money = "" if split.per_h is None else f"; {show(split.per_h)}"
     money += "" if split.per_mtok is None else f", {show(split.per_mtok)} of output at this load"
     return [*said, line("handover", f"{show(split.handover)} of a mean prompt's cache; {split.gpus} GPUs{money}")]

@@ -13,27 +13,45 @@ from clusterwright.plan.fitting.serving import ServingFit
 FORMATS: Final = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4")
 #: Formats that an engine casts a 16-bit checkpoint to as it loads (vLLM and SGLang `--quantization fp8`).
 _CAST: Final = {"vllm": ("fp8",), "sglang": ("fp8",)}
+#: Formats without a scale, and what both engines call them (`--dtype`).
+_TYPES: Final = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 def command_of(fit: ServingFit) -> tuple[str, ...]:
     """Arguments that start one replica of the best layout."""
-    question, flags = fit.question, fit.chosen.memory.flags
-    if _requantised(fit) and question.weights in _CAST.get(question.engine, ()):
-        return (*flags, "--quantization", str(question.weights))
-    return flags
+    question = fit.question
+    return (*fit.chosen.memory.flags, *cast_flags(question.decoder, question.weights, question.engine))
 
 
 def before(fit: ServingFit) -> str:
     """What must be done before the command holds, "" where nothing."""
-    question = fit.question
-    if not _requantised(fit) or question.weights in _CAST.get(question.engine, ()):
+    return another_checkpoint(fit.question.decoder, fit.question.weights, fit.question.engine)
+
+
+def cast_flags(decoder: Decoder, weights: str | None, engine: str) -> tuple[str, ...]:
+    """Flags that make the engine cast a checkpoint to the wanted format as it loads; none where it need not, or cannot.
+
+    Args:
+        weights: wanted format, None for that of the checkpoint.
+    """
+    if not _requantised(decoder, weights) or stored_format(decoder) not in _TYPES:
+        return ()
+    if weights in _CAST.get(engine, ()):
+        return ("--quantization", str(weights))
+    return ("--dtype", _TYPES[str(weights)]) if engine in _CAST and weights in _TYPES else ()
+
+
+def another_checkpoint(decoder: Decoder, weights: str | None, engine: str) -> str:
+    """That the command must name another checkpoint, "" where it need not."""
+    if not _requantised(decoder, weights) or cast_flags(decoder, weights, engine):
         return ""
-    return f"The command names the original model: put the name of a checkpoint in {question.weights} there."
+    return f"The command names the original model: put the name of a checkpoint in {weights} there."
 
 
-def _requantised(fit: ServingFit) -> bool:
-    weights = fit.question.weights
-    return weights is not None and weights != stored_format(fit.question.decoder)
+def _requantised(decoder: Decoder, weights: str | None) -> bool:
+    """Whether no linear layer is stored in the wanted format."""
+    held = {part.stored for part, _ in decoder.parts(towers=False) if part.role in LINEAR}
+    return weights is not None and weights not in held and weights != stored_format(decoder)
 
 
 def stored_format(decoder: Decoder) -> str:

@@ -23,13 +23,17 @@ _FIRST: Final = "FIRST_NODE"
 
 def over_nodes(fit: ServingFit) -> str:
     """How the command is started on the nodes of one replica, "" where a node holds it."""
-    layout, node = fit.chosen.layout, fit.question.pool.gpus_per_node
+    question = fit.question
+    return started_over(fit.chosen.layout, question.pool.gpus_per_node, question.engine, question.version)
+
+
+def started_over(layout: Layout, node: int, engine: str, version: tuple[int, int] | None) -> str:
+    """The same of a layout on nodes of so many GPUs, under an engine of this version."""
     nodes = math.ceil(layout.gpus / node)
     if nodes == 1:
         return ""
-    engine = fit.question.engine
     how = {"vllm": _vllm, "sglang": _sglang, "tensorrt-llm": _trtllm}[engine](
-        layout, node, nodes, fit.question.version or VERSIONS[engine]
+        layout, node, nodes, version or VERSIONS[engine]
     )
     return f"One replica takes {nodes} nodes: {how}"
 

@@ -28,6 +28,7 @@ class MemoryPlan:
         sequences: that the engine runs at a time on one attention group; None for training.
         changes: what would make it fit, best first; empty where it fits.
         flags: command line of the engine that realises the plan; extra_config the file beside it.
+        besides: what must be done for the command line to hold, in sentences.
     """
 
     method: str
@@ -47,3 +48,4 @@ class MemoryPlan:
     changes: tuple[Change, ...] = ()
     flags: tuple[str, ...] = ()
     extra_config: str = ""
+    besides: tuple[str, ...] = ()

@@ -25,6 +25,9 @@ from clusterwright.plan.searching.workers import Workers
 
 #: Reasons of layouts that fit the GPU's memory.
 _FITTING: Final = (Reason.NONE, Reason.TTFT, Reason.TPOT, Reason.LOAD)
+#: Engines whose usual connector hands over no cache that lies in several stages: vLLM's NixlConnector
+#: (vllm-project/vllm#40674, #52913; from #45880 on only one that pushes, and only from prefill workers).
+_ONE_STAGE: Final = ("vllm",)
 #: Most prefill workers of one unit where no load says how many there are.
 _MOST: Final = 8
 #: Share of the best rate per GPU that narrower or fewer workers may carry and still be taken where there is no load.
@@ -62,7 +65,8 @@ def split_service(question: ServingQuestion, constants: Constants, judged: Judge
     """The cheapest split; None where no network hands caches over, no rate or quantile is asked for, a target cannot
     be met, or the pool is too small.
     """
-    rows = np.flatnonzero(np.isin(judged.reason, [int(reason) for reason in _FITTING]))
+    fits = np.isin(judged.reason, [int(reason) for reason in _FITTING])
+    rows = np.flatnonzero(fits & ((judged.sizes["pp"] == 1) | (question.engine not in _ONE_STAGE)))
     if not arrives(question) or not len(rows) or not nic_bytes_s(question.pool):
         return None
     held = workers_of(question, constants, judged, rows)
@@ -132,7 +136,9 @@ def _split(
         {name: float(column[0]) for name, column in sized(question, np.array([float(n)]), each[:1], wide).items()}
         for n, wide in ((counts[side], held.wide[[chosen[side]]]) for side in (0, 1))
     ]
-    nodes, charged = (sum(size[name] for size in sizes) for name in ("nodes", "charged_gpus"))
+    charged = sum(size["charged_gpus"] for size in sizes)
+    # workers of both halves share nodes; widths divide a node, so that whatever is left of one is filled
+    nodes = max(*(size["nodes"] for size in sizes), np.ceil(charged / question.pool.gpus_per_node))
     if question.pool.nodes is not None and nodes > question.pool.nodes:
         return None
     hours, price = charged / (rate * max(question.lengths.mean_out, 1.0) * 3600) * 1e6, question.pool.price_per_gpu_h

@@ -102,5 +102,6 @@ def _numbers(workload: WorkloadPlan, memory: MemoryPlan, derivations: Derivation
         notes,
         h("p", "Run as ", h("code", shlex.join(memory.flags)), cls="small") if memory.flags else None,
         h("pre", memory.extra_config) if memory.extra_config else None,
+        [h("p", text, cls="small") for text in memory.besides],
         cls="fold",
     )
