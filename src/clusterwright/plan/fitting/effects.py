@@ -201,8 +201,8 @@ def _losses(fit: ServingFit, wants: Wants) -> Asked | None:
     if row is None:
         return None
     factor = row.gpus / fit.best.gpus
-    more = row.gpus - fit.best.gpus
-    why = f"none is taken; one takes {more} GPU{'s' * (more != 1)} more"
+    taken = row.gpus - fit.best.gpus
+    why = f"none is taken; one takes {taken} GPU{'s' * (taken != 1)} more"
     return Asked("How many nodes may fail with the load still carried?", "--survive", why, _worth(factor))
 
 
