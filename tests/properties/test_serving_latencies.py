@@ -63,3 +63,12 @@ def test_no_gpu_multiplies_faster_than_its_peak(model, layout, prompt, output, c
     found = answer(setting(side, prompt=prompt, output=output), count)
     each = side.dense_math / side.groups + side.expert_math
     assert found.requests_s * (prompt + output) * each / side.stages < 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(models, layouts, tokens, st.floats(1, 4000), counts, st.sampled_from([1, 4]), st.floats(1.1, 8))
+def test_more_requests_in_flight_are_never_served_much_slower(model, layout, prompt, output, count, stages, more):
+    """Where prompts are nearly all of the work a group is full with few of them, and stays so."""
+    side = worker(MODELS[model], replace(layout, pp=stages), weights="fp8", cache_tokens=4e8)
+    few, many = (answer(setting(side, prompt=prompt, output=output), n).requests_s for n in (count, count * more))
+    assert many > few * 0.85

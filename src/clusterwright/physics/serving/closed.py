@@ -9,7 +9,8 @@ before its first token, the rest among its decode steps. There `mixing` of the p
 pass costs whatever it holds: engines put chunks of prompts and decode tokens into one pass (Sarathi-Serve, OSDI 2024;
 vLLM's scheduler and TensorRT-LLM's in-flight batching do; SGLang runs prefills first, several prompts in one pass).
 Whatever the shares, a group takes one prompt after another: in the life of a request all of them are prefilled, so
-TTFT + out·TPOT ≥ C·t_prefill ÷ stages, which counts where outputs are short.
+TTFT + out·TPOT ≥ C·t_prefill, which counts where outputs are short; stages do not shorten it, as they do not shorten
+what decode steps feel of a prompt.
 
 Disaggregated: prompts queue at the prefill workers, the cache is handed over, the decode workers hold the sequences.
 Prompts that wait share passes as far as these have room (vLLM max_num_batched_tokens, SGLang chunked-prefill-size,
@@ -109,7 +110,7 @@ def aggregated(side: SideColumns, held: ConstantColumns, work: Load) -> Latencie
     prompt = total(own)
     floor = np.minimum(pass_floor(side, held, work.prompt - work.cached, work.chunk, busy), prompt)
     among = held.mixing * (prompt - floor) + held.alone * floor
-    felt, line = (1 - held.bunching) * among, each * among / side.stages
+    felt, line = (1 - held.bunching) * among, each * among
     costs = sequence_costs(side, work.prompt + work.output / 2)
 
     def tpot(running: Array) -> Terms:
@@ -125,12 +126,14 @@ def aggregated(side: SideColumns, held: ConstantColumns, work: Load) -> Latencie
         terms["running step"] = 0.5 * step
         terms["waiting for cache"] = np.maximum(each / room - 1, 0) * (prompt + work.output * step)
         terms["first"] = held.first_ms * 1e-3 + np.zeros_like(step)
-        terms["other prompts"] += np.maximum(line - work.output * step - total(terms), 0)
         return terms
 
     running = _running(each, np.minimum(each, room), work.output, tpot, ttft)
     steps = tpot(running)
-    return Latencies(ttft(running, total(steps)), steps, running * side.groups)
+    decode = work.output * total(steps)
+    first = ttft(running, total(steps))
+    first["other prompts"] = first["other prompts"] + np.maximum(line - decode - total(first), 0)
+    return Latencies(first, steps, np.minimum(running, each * decode / (total(first) + decode)) * side.groups)
 
 
 @dataclass(frozen=True)
@@ -191,12 +194,17 @@ def _busy_groups(side: SideColumns, held: ConstantColumns, work: Load, each: Arr
 
 
 def _running(each: Array, most: Array, output: Array, tpot, ttft) -> Array:  # type: ignore[no-untyped-def]
-    """Sequences of a group that decode at a time: n·(TTFT + out·TPOT(n)) = each·out·TPOT(n), at most `most`."""
+    """Sequences of a group that decode at a time: n·(TTFT + out·TPOT(n)) = each·out·TPOT(n), at most `most`.
+
+    One that decodes alone feels no prompts of others, so few tokens may have a solution below one and another far above
+    it; the first counts.
+    """
     low, high = np.full_like(each, _FEWEST), most.astype(np.float64)
+    middle = np.minimum(1.0, high)
     for _ in range(_HALVINGS):
-        middle = np.sqrt(low * high)
         step = total(tpot(middle))
         decode = output * step
         over = middle * (total(ttft(middle, step)) + decode) > each * decode
         low, high = np.where(over, low, middle), np.where(over, middle, high)
+        middle = np.sqrt(low * high)
     return high
