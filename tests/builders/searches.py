@@ -8,7 +8,10 @@ from typing import Any
 from builders.decoders import DEEPSEEK_V3, LLAMA, decoder
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.model.decoders import Decoder
+from clusterwright.physics.engines.results import EngineMemory
+from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.recipes import Recipe
+from clusterwright.plan.searching import memories
 from clusterwright.plan.searching.questions import Lengths, Pool, ServingQuestion, TrainingQuestion
 
 LLAMA_70B: dict[str, Any] = LLAMA | {
@@ -42,3 +45,9 @@ def training(model: Decoder | None = None, where: Pool | None = None, **changed:
     return TrainingQuestion(
         model or decoder(LLAMA_70B, "llama-70b"), where or pool("h100-sxm-80"), recipe, **{"gpus": 64, **changed}
     )
+
+
+def full_plan(question: ServingQuestion, layout: Layout) -> EngineMemory:
+    """The memory of a layout by the engine's own estimator, without the search."""
+    decoder, length = memories.served(question), memories.longest_sequence(question)
+    return memories.plan(question, decoder, layout, length, advise=True)

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.decoders import DEEPSEEK_V3, LLAMA, QWEN3_MOE, decoder
-from builders.searches import LLAMA_70B, pool, serving, training
+from builders.searches import LLAMA_70B, full_plan, pool, serving, training
 from clusterwright.physics.training.memory import training_memory
 from clusterwright.plan.searching.fronts import front, order
 from clusterwright.plan.searching.machines import reported_gib
 from clusterwright.plan.searching.memories import longest_sequence
 from clusterwright.plan.searching.questions import Lengths
 from clusterwright.plan.searching.reasons import Reason
-from clusterwright.plan.searching.serving import AXES, full_plan, search_serving
+from clusterwright.plan.searching.serving import AXES, search_serving
 from clusterwright.plan.searching.training import search_training
 
 MODELS = (

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.decoders import deepseek_v3, gpt_oss, llama_70b, qwen3_moe
-from builders.serving import setting, worker
+from builders.serving import answer, setting, worker
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.serving.answers import answer
 
 MODELS = (llama_70b(), qwen3_moe(), deepseek_v3(), gpt_oss())
 models = st.integers(0, len(MODELS) - 1)

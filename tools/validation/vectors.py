@@ -11,7 +11,7 @@ import numpy as np
 
 from clusterwright.model.decoders import Attention, Decoder, Layer, Mlp
 from clusterwright.physics.caches_by_layer import bytes_per_token
-from clusterwright.physics.collectives import all_reduce_us, bus_bandwidth_gbytes_s
+from clusterwright.physics.collectives import CollectiveTerms, bus_bandwidth_gbytes_s, collective_us
 from clusterwright.physics.failures import daly_higher_s, daly_s, ettr, mttf_h, spares, waste, young_s
 from clusterwright.physics.hierarchies import hierarchical_all_reduce_us
 from clusterwright.physics.layouts import Layout
@@ -37,7 +37,7 @@ _RSC_1, _RSC_2 = 1000 / 6.5, 1000 / 2.34
 
 def values() -> dict[str, float]:
     """Every vector by its path in the file, computed with the planner's formulas."""
-    reduce_us = all_reduce_us(2**30, 8, latency_us=15.3, bandwidth_gbytes_s=517, root_us=0.0103)
+    reduce_us = collective_us("all-reduce", 2.0**30, 8, CollectiveTerms(15.3, 517, 0.0103))
     return {
         **_memory(),
         "allreduce_us_1GiB_8xH100": reduce_us,

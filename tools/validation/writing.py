@@ -61,8 +61,8 @@ What the numbers below cannot say of themselves:
 - **Training throughput** is what the framework's vendor published for its own best recipes; what they recompute stands
   in recipes that change with every release, and is used only where it never changed. A first run on a new cluster is
   slower; so are early releases of a model, whose dispatcher of experts waits for the host.
-- **Training memory** rests on one team's runs on one machine for the most part. Fine-tuning of mixtures of experts whose
-  routing is uneven takes up to a fifth more than the estimate.
+- **Training memory** rests on one team's runs on one machine for the most part. Fine-tuning of mixtures of experts
+  whose routing is uneven takes up to a fifth more than the estimate.
 - **Memory of an engine** is close where the log gives weights and activation. From the model, the GPU and flags alone
   it is held to few logs, fewer still of current releases.
 - **Collectives over nodes** are held to published rates of long messages alone; short ones between nodes to nothing.

@@ -60,12 +60,6 @@ def root_of_withheld(rows: Iterable[bytes]) -> tuple[str, int]:
     return root_of_lines(commitments), withheld
 
 
-def shown_lines(rows: Iterable[bytes]) -> Iterator[bytes]:
-    """The text as it may be read: open lines, and the stand-ins of the others."""
-    for _, _, text in _rows(rows):
-        yield text.encode("utf-8", "surrogateescape")
-
-
 def _rows(chunks: Iterable[bytes]) -> Iterator[tuple[str, str, str]]:
     for line in split_lines(chunks):
         row: Any = json.loads(line)

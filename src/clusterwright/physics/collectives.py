@@ -10,7 +10,6 @@ Source: bus factors as in nccl-tests doc/PERFORMANCE.md. The terms by system are
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,16 +72,6 @@ def _three_terms_us(size_bytes: Bytes, factor: float, terms: CollectiveTerms) ->
         size_bytes * (factor / (terms.bandwidth_gbytes_s * 1e3)) + terms.latency_us + size_bytes**0.5 * terms.root_us
     )
     return time
-
-
-def all_reduce_us(
-    size_bytes: float, ranks: float, latency_us: float, bandwidth_gbytes_s: float, root_us: float
-) -> float:
-    """µs of an all-reduce of `size_bytes` over `ranks` GPUs of one domain; 0 for one rank."""
-    if ranks <= 1:
-        return 0.0
-    moved = size_bytes * (2 * (ranks - 1) / ranks / (bandwidth_gbytes_s * 1e3))
-    return moved + latency_us + math.sqrt(size_bytes) * root_us
 
 
 def bus_bandwidth_gbytes_s(

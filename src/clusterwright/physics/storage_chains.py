@@ -48,10 +48,8 @@ class NodeClass:
 
 
 #: DGX H100: text and small models; images and large models in memory; video, uncompressed images, offline inference.
+#: Source: NVIDIA DGX SuperPOD with DGX H100, reference architecture RA-11333-001, storage performance, 2023-09.
 NODE_CLASSES: Final = (NodeClass("good", 4e9, 2e9), NodeClass("better", 8e9, 4e9), NodeClass("best", 40e9, 20e9))
-NODE_SOURCE: Final = (
-    "NVIDIA DGX SuperPOD with DGX H100, reference architecture RA-11333-001, storage performance, 2023-09"
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from clusterwright.physics.engines.arrays import Evaluated
 from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.failures import daly_higher_s, daly_s, ettr, ettr_exact, mttf_h, waste, young_s
 from clusterwright.physics.failures import spares as spare_nodes
+from clusterwright.physics.hierarchies import Fabric, expert_exchange_us, hierarchical_all_reduce_us
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.money import gpu_hour, per_million_tokens
 from clusterwright.physics.serving.constants import Constants
@@ -26,6 +27,8 @@ from clusterwright.physics.training.memory import training_memory as job_memory
 from clusterwright.physics.training.recipes import MemoryConstants, Recipe
 from clusterwright.physics.training.runs import Checkpointing, Run, plan_run
 from clusterwright.physics.training.speed import StepTime
+from clusterwright.physics.training.stages import bubble_share
+from clusterwright.physics.waiting import mean_wait_s
 from clusterwright.plan.estimating.memories import (
     engine_memory,
     engine_memory_arrays,
@@ -45,13 +48,14 @@ from clusterwright.plan.searching.serving import ServingSearch, search_serving
 from clusterwright.plan.searching.training import TrainingSearch, search_training
 
 __all__ = [
-    "Checkpointing", "Constants", "Decoder", "EngineMemory", "EngineSpeed", "Evaluated", "Gpu", "Layout", "Lengths",
-    "Losses", "MemoryConstants", "Pool", "Recipe", "Run", "ServingQuestion", "ServingSearch", "SpeedConstants",
-    "StepTime", "TrainingMemory", "TrainingQuestion", "TrainingSearch", "collective_time_us", "daly_higher_s",
-    "daly_s", "engine_memory", "engine_memory_arrays", "engine_speed", "ettr", "ettr_exact", "gpu_hour", "job_memory",
-    "job_memory_gib", "job_speed", "job_step_s", "kv_bytes_per_sequence", "kv_bytes_per_token", "model_from_config",
-    "mttf_h", "per_million_tokens", "plan_run", "search_serving", "search_training", "spare_nodes", "waste",
-    "young_s",
+    "Checkpointing", "Constants", "Decoder", "EngineMemory", "EngineSpeed", "Evaluated", "Fabric", "Gpu", "Layout",
+    "Lengths", "Losses", "MemoryConstants", "Pool", "Recipe", "Run", "ServingQuestion", "ServingSearch",
+    "SpeedConstants", "StepTime", "TrainingMemory", "TrainingQuestion", "TrainingSearch", "bubble_share",
+    "collective_time_us", "daly_higher_s", "daly_s", "engine_memory", "engine_memory_arrays", "engine_speed",
+    "ettr", "ettr_exact", "expert_exchange_us", "gpu_hour", "hierarchical_all_reduce_us", "job_memory",
+    "job_memory_gib", "job_speed", "job_step_s", "kv_bytes_per_sequence", "kv_bytes_per_token", "mean_wait_s",
+    "model_from_config", "mttf_h", "per_million_tokens", "plan_run", "search_serving", "search_training",
+    "spare_nodes", "waste", "young_s",
 ]  # fmt: skip
 
 

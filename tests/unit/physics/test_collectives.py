@@ -10,7 +10,6 @@ from clusterwright.physics.collective_fits import FITS, IN_SWITCH, find_spread, 
 from clusterwright.physics.collective_laws import Law, Protocol
 from clusterwright.physics.collectives import (
     CollectiveTerms,
-    all_reduce_us,
     bus_bandwidth_gbytes_s,
     bus_factor,
     collective_us,
@@ -29,14 +28,13 @@ H100 = CollectiveTerms(15.3, 517, 0.0103)
 
 
 def test_all_reduce_of_a_gibibyte_on_eight_h100():
-    time_us = all_reduce_us(2**30, 8, 15.3, 517, 0.0103)
+    time_us = collective_us("all-reduce", 2**30, 8, H100)
     assert time_us == pytest.approx(3987.333015087041, rel=1e-12)
-    assert time_us == pytest.approx(collective_us("all-reduce", 2**30, 8, H100), rel=1e-15)
     assert bus_bandwidth_gbytes_s(2**30, time_us, 8) == pytest.approx(471.2543910654479, rel=1e-12)
 
 
 def test_one_rank_reduces_nothing():
-    assert all_reduce_us(2**30, 1, 15, 500, 0.01) == 0
+    assert collective_us("all-reduce", 2**30, 1, H100) == 0
 
 
 def test_hierarchical_all_reduce_over_sixteen_nodes():
@@ -68,7 +66,7 @@ def test_all_reduce_agrees_with_another_fit_to_the_same_kind_of_runs(gpu, ranks,
     ours = find_terms(gpu, "all-reduce", ranks)
     for size in (512, 2**12, 2**27, 2**29):
         time = collective_us("all-reduce", size, ranks, ours)
-        assert time == pytest.approx(all_reduce_us(size, ranks, *published), rel=0.12)
+        assert time == pytest.approx(collective_us("all-reduce", size, ranks, CollectiveTerms(*published)), rel=0.12)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ arithmetic on arrays. Results equal those of `vllm.plan_memory` exactly: operati
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -223,10 +223,3 @@ def _group_blocks(group: Group, length: Ints, in_flight: Ints, dcp: int) -> Any:
         kept = np.minimum(group.span - 1 + in_flight, length)
         return group.count * (-(-kept // group.block_tokens) + 1)
     return group.count * -(-np.minimum(group.span + in_flight, length) // group.block_tokens)
-
-
-def with_batch(settings: VllmSettings, sequences: int, tokens: int, length: int, share: float) -> VllmSettings:
-    """Settings of one row of an evaluation, for asking the scalar form the same."""
-    return replace(
-        settings, max_num_seqs=sequences, max_num_batched_tokens=tokens, max_model_len=length, memory_share=share
-    )

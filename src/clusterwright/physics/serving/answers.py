@@ -1,8 +1,7 @@
-"""One setting in plain values: TTFT and TPOT with their terms, and the concurrency that targets allow."""
+"""One replica in plain values: its TTFT and TPOT over concurrency, and the concurrency that targets allow."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,49 +10,6 @@ import numpy as np
 from clusterwright.physics.serving.closed import Latencies, Load, Workers, aggregated, disaggregated, load
 from clusterwright.physics.serving.constants import Array, Constants, columns_of
 from clusterwright.physics.serving.sides import Side, stack
-from clusterwright.physics.serving.steps import Terms
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """Seconds by term in the order of the formulas; `seconds` is their math.fsum."""
-
-    terms: tuple[tuple[str, float], ...]
-
-    @property
-    def seconds(self) -> float:
-        """Sum of the terms."""
-        return math.fsum(value for _, value in self.terms)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What requests meet at a concurrency.
-
-    Args:
-        concurrency: requests in flight over all workers; `running` of them decode.
-    """
-
-    concurrency: float
-    running: float
-    ttft: Timed
-    tpot: Timed
-    output: float
-
-    @property
-    def request_s(self) -> float:
-        """Seconds from arrival to the last token."""
-        return self.ttft.seconds + self.output * self.tpot.seconds
-
-    @property
-    def requests_s(self) -> float:
-        """Requests completed per second, by Little's law."""
-        return self.concurrency / self.request_s
-
-    @property
-    def output_tokens_s(self) -> float:
-        """Output tokens per second over all requests."""
-        return self.requests_s * self.output
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +35,14 @@ class Setting:
     accepted: float = 1.0
 
 
-def answer(setting: Setting, concurrency: float) -> Answer:
-    """TTFT and TPOT of a setting at `concurrency` requests in flight."""
-    found = _latencies(setting, np.array([float(concurrency)]))
-    return Answer(concurrency, float(found.running[0]), _timed(found.ttft), _timed(found.tpot), setting.output)
+def curve(setting: Setting, concurrency: Array) -> tuple[Array, Array, Array]:
+    """(TTFT s, TPOT s, requests per s) at each concurrency, shape (n,)."""
+    found = latencies(setting, np.asarray(concurrency, dtype=np.float64))
+    return found.ttft_s, found.tpot_s, concurrency / (found.ttft_s + setting.output * found.tpot_s)
 
 
-def _timed(terms: Terms) -> Timed:
-    return Timed(tuple((name, float(value[0])) for name, value in terms.items()))
-
-
-def _latencies(setting: Setting, concurrency: Array) -> Latencies:
+def latencies(setting: Setting, concurrency: Array) -> Latencies:
+    """TTFT and TPOT by term at each concurrency, shape (n,)."""
     work: Load = load(
         concurrency,
         np.full_like(concurrency, setting.prompt),
@@ -110,12 +63,6 @@ def _latencies(setting: Setting, concurrency: Array) -> Latencies:
     return disaggregated(stack([setting.first] * rows), second, held, workers, work)
 
 
-def curve(setting: Setting, concurrency: Array) -> tuple[Array, Array, Array]:
-    """(TTFT s, TPOT s, requests per s) at each concurrency, shape (n,)."""
-    found = _latencies(setting, np.asarray(concurrency, dtype=np.float64))
-    return found.ttft_s, found.tpot_s, concurrency / (found.ttft_s + setting.output * found.tpot_s)
-
-
 def largest_concurrency(setting: Setting, ttft_s: float, tpot_s: float, most: int = 65536) -> int:
     """Most requests in flight with both means within the targets; 0 where not even one is.
 
@@ -123,8 +70,8 @@ def largest_concurrency(setting: Setting, ttft_s: float, tpot_s: float, most: in
     """
 
     def holds(concurrency: int) -> bool:
-        found = answer(setting, concurrency)
-        return found.ttft.seconds <= ttft_s and found.tpot.seconds <= tpot_s
+        found = latencies(setting, np.array([float(concurrency)]))
+        return bool(found.ttft_s[0] <= ttft_s and found.tpot_s[0] <= tpot_s)
 
     return _last(holds, most)
 

@@ -14,7 +14,7 @@ from clusterwright.model.hardware import Gpu
 from clusterwright.physics.ceilings import COLLECTIVES
 from clusterwright.physics.collective_fits import FITS, find_terms
 from clusterwright.physics.collectives import collective_us
-from clusterwright.physics.hierarchies import Fabric, over_nodes_us
+from clusterwright.physics.hierarchies import Fabric, over_nodes_us, share_of_leaf
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.closed import aggregated, load
 from clusterwright.physics.serving.constants import Constants, columns_of
@@ -151,6 +151,8 @@ def collective_time_us(
     nodes: int = 1,
     nic_gbytes_s: float | None = None,
     oversubscription: float = 1.0,
+    leaf_ports: int | None = None,
+    rails: bool = True,
     switch_adds: bool = True,
     eight_bit: bool = False,
 ) -> NDArray[np.float64]:
@@ -162,6 +164,8 @@ def collective_time_us(
         size_bytes: as nccl-tests counts it; any shape.
         nic_gbytes_s: of one GPU, one direction; needed for several nodes.
         oversubscription: of the leaf switches.
+        leaf_ports: ports of a leaf switch to nodes, None: no two nodes share a leaf. rails: GPU i of every node is on
+            leaf i; False: all of a node are on one leaf.
         switch_adds: False where NVLS is off.
         eight_bit: numbers of 8 bit are added up, which no switch does and which costs more per byte.
 
@@ -181,6 +185,7 @@ def collective_time_us(
         return np.asarray(collective_us(kind, sizes, ranks, terms))
     if nic_gbytes_s is None:
         raise InvalidInput(f"{nodes} nodes need nic_gbytes_s, the rate of the NIC of one GPU in GB/s")
-    fabric = Fabric(ranks, nodes, nic_gbytes_s, oversubscription)
+    shared = 1.0 if leaf_ports is None else share_of_leaf(leaf_ports, ranks, rails)
+    fabric = Fabric(ranks, nodes, nic_gbytes_s, oversubscription, shared)
     each = [over_nodes_us(kind, float(size), fabric, terms).time_us for size in sizes.ravel()]
     return np.array(each, dtype=np.float64).reshape(sizes.shape)

@@ -60,14 +60,12 @@ class SpeedBasis:
         ttft_error, tpot_error: mean |predicted ÷ measured − 1| of runs held out.
         ttft, tpot: factors on the estimates between which measurements lie: nine of ten of those runs, where `held`
             says which and how many; without them the mean error both ways.
-        own_gpu: whether any of them ran on this GPU.
         basis: in words. beyond: what lies outside the runs, in words.
         date: of the calibration, ISO; None without one.
     """
 
     ttft_error: float
     tpot_error: float
-    own_gpu: bool
     basis: str
     beyond: tuple[str, ...] = ()
     date: str | None = None
@@ -101,7 +99,7 @@ def speed_basis(
     """
     if found is None:
         basis = f"nobody measured {engine} on {gpu}: constants are round numbers of public microbenchmarks"
-        return SpeedBasis(UNCALIBRATED, UNCALIBRATED, False, basis)
+        return SpeedBasis(UNCALIBRATED, UNCALIBRATED, basis)
     fit, own = found.fit, found.gpu == gpu
     models = ", ".join(fit.models[:4]) + (" …" if len(fit.models) > 4 else "")
     basis = (
@@ -121,7 +119,6 @@ def speed_basis(
     return SpeedBasis(
         errors[0],
         errors[1],
-        own,
         basis,
         outside(found, **values),
         found.date.isoformat(),

@@ -11,7 +11,6 @@ import numpy as np
 from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
-from clusterwright.plan.searching import memories
 from clusterwright.plan.searching.columns import Floats, Ints, gpus, layout_at
 from clusterwright.plan.searching.fronts import front, order
 from clusterwright.plan.searching.questions import ServingQuestion
@@ -236,9 +235,3 @@ def _row(question: ServingQuestion, judged: Judged, row: int) -> ServingRow:
         kv_tokens=int(f["kv_tokens"]),
         max_context=int(f["max_context"]),
     )
-
-
-def full_plan(question: ServingQuestion, layout: Layout) -> EngineMemory:
-    """The engine's plan of a layout with what to change where it does not fit."""
-    decoder = memories.served(question)
-    return memories.plan(question, decoder, layout, memories.longest_sequence(question), advise=True)

@@ -8,7 +8,7 @@ import pytest
 from builders.decoders import deepseek_v3, gpt_oss, llama_70b, qwen3_moe
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.caches_by_layer import bytes_per_token
-from clusterwright.physics.engines.arrays import CacheTable, VllmTable, with_batch
+from clusterwright.physics.engines.arrays import CacheTable, VllmTable
 from clusterwright.physics.engines.results import Gpu
 from clusterwright.physics.engines.vllm import VllmSettings, plan_memory
 from clusterwright.physics.layouts import Layout
@@ -34,8 +34,14 @@ def test_plans_are_equal_exactly(decoder: Decoder, version: tuple[int, int]) -> 
     found = VllmTable(decoder, layouts, GPU, settings).evaluate(**rows)
     for i in range(n):
         layout, gpu = layouts[rows["layout"][i]], replace(GPU, reported_gib=float(rows["reported_gib"][i]))
-        batch = (int(rows["sequences"][i]), int(rows["tokens"][i]), int(rows["length"][i]), float(rows["share"][i]))
-        plan = plan_memory(decoder, layout, gpu, with_batch(settings, *batch))
+        asked = replace(
+            settings,
+            max_num_seqs=int(rows["sequences"][i]),
+            max_num_batched_tokens=int(rows["tokens"][i]),
+            max_model_len=int(rows["length"][i]),
+            memory_share=float(rows["share"][i]),
+        )
+        plan = plan_memory(decoder, layout, gpu, asked)
         assert plan.kv_pool_gib == found.kv_pool_gib[i]
         assert plan.kv_tokens == found.kv_tokens[i]
         assert plan.max_concurrency == found.max_concurrency[i]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from builders.decoders import deepseek_v3, llama_70b
-from builders.serving import H100, setting, worker
+from builders.serving import H100, answer, setting, worker
 from clusterwright.physics.layouts import Layout
-from clusterwright.physics.serving.answers import answer, curve, largest_concurrency
+from clusterwright.physics.serving.answers import curve, largest_concurrency
 from clusterwright.physics.serving.closed import load
 from clusterwright.physics.serving.constants import BOUNDS, NAMES, Constants, bounded, columns_of, named
 from clusterwright.physics.serving.sides import stack

@@ -11,7 +11,7 @@ import pytest
 
 from builders.arrivals import Replica, Stream, meet
 from builders.decoders import DEEPSEEK_V3, FP8_BLOCKS, LLAMA, QWEN3_MOE, decoder
-from builders.searches import LLAMA_70B, pool, serving
+from builders.searches import LLAMA_70B, full_plan, pool, serving
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.lengths import fixed, lognormal
@@ -23,7 +23,7 @@ from clusterwright.plan.searching.machines import device
 from clusterwright.plan.searching.memories import places
 from clusterwright.plan.searching.questions import Lengths
 from clusterwright.plan.searching.reasons import Reason
-from clusterwright.plan.searching.serving import PRIOR, ServingSearch, full_plan, search_serving
+from clusterwright.plan.searching.serving import PRIOR, ServingSearch, search_serving
 from clusterwright.plan.searching.serving_columns import workers_of
 from clusterwright.plan.searching.shapes import shape_of
 
