@@ -198,7 +198,7 @@ def _losses(fit: ServingFit, wants: Wants) -> Asked | None:
         return None
     more = replace(fit.question, survive_nodes=1, pool=replace(fit.question.pool, nodes=None))
     row = again(fit.search, fit.best.layout, more)
-    if row is None:
+    if row is None or row.gpus <= fit.best.gpus:  # replicas that fill a limit for latency are more than losses take
         return None
     factor = row.gpus / fit.best.gpus
     taken = row.gpus - fit.best.gpus

@@ -227,7 +227,8 @@ class ServingFit:
         if closest != Reason.MEMORY:
             return self.search.why_not(layout_at(self.search.judged.sizes, int(rows[0]))).text
         largest = int(rows[int(np.argmax(wide[rows]))])
-        return f"{wide[largest]} GPU{'s' * (wide[largest] != 1)}: {'; '.join(self.search.judged.memories[largest].why)}"
+        count = int(wide[largest])
+        return f"{count} GPU{'s' * (count != 1)}: {'; '.join(self.search.judged.memories[largest].why)}"
 
 
 def question_of(decoder: Decoder, machine: Machine, wants: Wants, price: HourPrice | None) -> ServingQuestion:

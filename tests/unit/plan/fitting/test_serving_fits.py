@@ -125,6 +125,13 @@ def test_a_model_that_is_too_big_says_by_how_much_and_what_helps() -> None:
     assert any("fp8" in remedy.what or "int4" in remedy.what for remedy in answer.remedies)
 
 
+def test_the_widest_layout_of_a_model_that_fits_nowhere_says_what_is_missing() -> None:
+    for machines, count in (("2xl40s", "2 GPUs: "), ("1xl40s", "1 GPU: ")):
+        answer = ask("llama-3.3-70b", machines, gpus=machines[0], **CHAT)
+        assert answer.first.verdict == "too big"
+        assert answer.first.missed.startswith(count)
+
+
 def test_a_target_that_is_out_of_reach_names_the_one_that_is_not() -> None:
     answer = ask("llama-3.3-70b", "h100", **{**CHAT, "tpot": "2ms"})
     assert answer.first.verdict == "late"
@@ -142,6 +149,15 @@ def test_questions_that_were_answered_are_not_asked() -> None:
     }
     assert {"--in-p95 --out-p95, or --trace", "--price", "--survive", "--reuse"} <= asked
     assert not {"--in-p95 --out-p95, or --trace", "--price", "--survive", "--reuse"} & told
+
+
+def test_a_lost_node_is_not_asked_about_where_a_limit_is_filled_for_latency() -> None:
+    first, filled = (
+        {a.option: a.why for a in ask("llama-3.1-8b", "h100", **{**CHAT, **more}).asked}
+        for more in ({}, {"gpus": "64", "goal": "latency"})
+    )
+    assert "one takes" in first["--survive"]
+    assert "--survive" not in filled
 
 
 def test_an_old_price_is_marked_and_a_missing_one_is_no_money() -> None:
