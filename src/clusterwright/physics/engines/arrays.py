@@ -20,7 +20,8 @@ from clusterwright.physics.engines.activations import captured_sizes, forward_wi
 from clusterwright.physics.engines.advice import Case
 from clusterwright.physics.engines.blocks import Group, Pool
 from clusterwright.physics.engines.results import GIB, Gpu
-from clusterwright.physics.engines.vllm import VllmSettings, pool_of, token_bytes
+from clusterwright.physics.engines.settings import layout_refusal
+from clusterwright.physics.engines.vllm import LACKS, VllmSettings, pool_of, token_bytes
 from clusterwright.physics.engines.vllm_versions import GRAPHS_INSIDE_SINCE, TOKENS_BY_CONCURRENCY_SINCE
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
@@ -78,7 +79,8 @@ class Evaluated:
 
     Args:
         kv_pool_gib: on the binding stage; not positive where the engine cannot start.
-        fits: one sequence of the wanted length fits; free memory at start and graphs outside the share are not asked.
+        fits: the engine has the layout and one sequence of the wanted length fits; free memory at start and graphs
+            outside the share are not asked.
     """
 
     kv_pool_gib: Floats
@@ -120,6 +122,7 @@ class VllmTable:
         weights = load_weights(case.decoder, case.layout, loading)
         ranks = case.layout.tp * (2 if case.layout.pp > 1 else 1)
         return {
+            "refused": layout_refusal(case.decoder, case.layout, without=LACKS),
             "weights": [weights.stage_bytes(i) / GIB for i in range(case.layout.pp)],
             "widths": forward_widths(
                 case.decoder, case.layout, settings.constants.residuals(case.layout.tp, v0=settings.is_v0)
@@ -189,7 +192,8 @@ class VllmTable:
             held = (concurrency * length).astype(np.int64) * layout.dp
         else:
             held = blocks // sum(group.count for group in pool.groups) * pool.block_tokens * layout.dp
-        return binding, blocks, held, concurrency * layout.dp, (binding > 0) & (needed <= blocks)
+        fits = (binding > 0) & (needed <= blocks) & (not entry["refused"])
+        return binding, blocks, held, concurrency * layout.dp, fits
 
     def _graphs(self, layout: Layout, sequences: Ints) -> Any:
         settings = self._settings

@@ -35,7 +35,7 @@ from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights
 
 #: Parallel sizes that the engine does not have; copies of a whole replica are planned one by one.
-_LACKS: Final = ("attention_dp", "cp", "vp", "etp")
+LACKS: Final = ("attention_dp", "cp", "vp", "etp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def _plan(case: Case, measured: Measured) -> EngineMemory:
     needed = pool.request_blocks(step.length, step.tokens, case.layout.dcp)
     concurrency = blocks / needed
     longest = pool.longest(blocks, case.decoder.max_context, step.tokens, case.layout.dcp)
-    why = layout_refusal(case.decoder, case.layout, without=_LACKS) + _reasons(
+    why = layout_refusal(case.decoder, case.layout, without=LACKS) + _reasons(
         case, budget, pools[binding], blocks, needed, longest, step
     )
     if not inside:

@@ -48,6 +48,16 @@ def test_plans_are_equal_exactly(decoder: Decoder, version: tuple[int, int]) -> 
         assert found.fits[i] == (plan.kv_pool_gib > 0 and plan.max_concurrency >= layout.dp)
 
 
+def test_a_layout_that_the_engine_refuses_fits_nowhere() -> None:
+    layouts = [Layout(tp=tp) for tp in (1, 3, 8)]
+    table = VllmTable(llama_70b(), layouts, replace(GPU, reported_gib=400.0), VllmSettings())
+    n = len(layouts)
+    found = table.evaluate(
+        np.arange(n), np.full(n, 400.0), np.full(n, 0.9), np.full(n, 8192), np.full(n, 64), np.full(n, 2048)
+    )
+    assert found.fits.tolist() == [True, False, True]
+
+
 def test_bytes_per_token_are_equal_exactly() -> None:
     tp, pp = np.array([1, 2, 8, 64, 8]), np.array([1, 3, 2, 1, 2])
     for decoder in (deepseek_v3(), qwen3_moe(), gpt_oss()):
