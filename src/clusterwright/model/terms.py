@@ -278,6 +278,17 @@ TERMS: Final[tuple[Term, ...]] = (
         also=("context parallel", "context parallelism", "sequence parallelism"),
     ),
     Term(
+        "DCP",
+        "decode context parallelism",
+        (
+            "Inference: tensor ranks that would only copy KV heads each keep a part of every sequence's cache instead, "
+            "and combine their attention in each step."
+        ),
+        "",
+        "vLLM documentation, Context Parallel Deployment (decode context parallel)",
+        also=("decode context parallel",),
+    ),
+    Term(
         "attention DP",
         "data-parallel attention",
         (
@@ -306,6 +317,79 @@ TERMS: Final[tuple[Term, ...]] = (
         "",
         "Korthikanti et al., arXiv:2205.05198, section 5",
         also=("activation checkpointing", "recompute", "gradient checkpointing"),
+    ),
+    # Memory of a GPU, and parts of a step, as pages name them.
+    Term(
+        "activations",
+        "",
+        (
+            "Values between layers. Inference: the largest pass and the sampler's logits, measured at start. "
+            "Training: what the backward pass needs, for every micro-batch in flight."
+        ),
+        "",
+        "vLLM, v1/worker/gpu_worker (profile run); Korthikanti et al., arXiv:2205.05198, section 4",
+    ),
+    Term(
+        "outside PyTorch",
+        "",
+        "Memory that PyTorch's allocator does not see: NCCL's buffers and workspaces of kernels.",
+        "",
+        "vLLM, v1/worker/gpu_worker (non-torch memory); start-up logs in its issue tracker",
+        also=("CUDA context and NCCL",),
+    ),
+    Term(
+        "CUDA graphs",
+        "",
+        "Steps that are recorded once for each batch size and then replayed without launching every kernel anew.",
+        "",
+        "vLLM documentation, CUDA Graphs",
+        also=("graphs",),
+    ),
+    Term(
+        "allocator reserve",
+        "",
+        "What PyTorch's allocator holds beyond what is in use at the peak, since freed pieces do not fit new ones.",
+        "reserved ÷ allocated − 1",
+        "PyTorch documentation, CUDA semantics, memory management",
+    ),
+    Term(
+        "layer at work",
+        "gathered layers",
+        (
+            "Training: what lives only while one layer is computed: its recomputed or temporary values, and under "
+            "sharding its weights gathered from all ranks."
+        ),
+        "",
+        "PyTorch FSDP, arXiv:2304.11277, section 3",
+    ),
+    Term(
+        "elementwise passes",
+        "",
+        "Training: norms, activation functions, dropout, residual sums: bound by memory bandwidth, not by products.",
+        "bytes moved ÷ reached bandwidth",
+        "docs/planning.md",
+    ),
+    Term(
+        "launches",
+        "",
+        "Time per layer that neither products nor bytes explain: starting kernels, waiting for the host.",
+        "",
+        "docs/planning.md",
+    ),
+    Term(
+        "micro-batch",
+        "",
+        "Sequences that one pass through the model takes; a step runs as many passes as its batch needs.",
+        "sequences a step ÷ (data-parallel ranks × sequences a pass)",
+        "GPipe, arXiv:1811.06965; Megatron-LM, arXiv:2104.04473, section 2",
+    ),
+    Term(
+        "LoRA",
+        "low-rank adaptation",
+        ("Fine-tuning that trains two thin matrices beside each frozen one; QLoRA holds the frozen ones in 4 bits."),
+        "rank × (inputs + outputs) parameters a matrix",
+        "arXiv:2106.09685; QLoRA, arXiv:2305.14314",
+        also=("QLoRA", "adapters", "rank"),
     ),
     # Training speed and failures.
     Term(
@@ -517,6 +601,29 @@ TERMS: Final[tuple[Term, ...]] = (
         also=("error band",),
     ),
     Term(
+        "replica",
+        "",
+        "One copy of a service with all its weights: the GPUs that together answer a request.",
+        "load ÷ what one carries within its targets, rounded up",
+        "docs/planning.md",
+        also=("replicas",),
+    ),
+    Term(
+        "Mtok",
+        "million tokens",
+        "Money per Mtok out counts generated tokens alone, per Mtok in and out prompts as well.",
+        "money per hour ÷ (tokens per second × 3,600 ÷ 10⁶)",
+        "docs/fit.md",
+        also=("per Mtok",),
+    ),
+    Term(
+        "shelf life",
+        "",
+        "How long a published figure is taken as current: rents and API prices 90 days, datasheets for ever.",
+        "",
+        "docs/planning.md, How long a number stays good",
+    ),
+    Term(
         "origin",
         "",
         (
@@ -548,9 +655,14 @@ def _fold(name: str) -> str:
 _BY_NAME: Final[dict[str, Term]] = {_fold(n): t for t in TERMS for n in (*t.also, t.long, t.name) if n}
 
 
+#: A part of a layout with its number of ranks, such as TP4 or ATTENTION_DP32.
+_RANKS: Final = re.compile(r"(attention_?dp|dcp|[tpdecv]p)\d+", re.IGNORECASE)
+
+
 def find_term(name: str) -> Term | None:
-    """The term of that name, spelling or long form, whatever its case; None if there is none."""
-    return _BY_NAME.get(_fold(name))
+    """The term of that name, spelling or long form, whatever its case, or of a layout's part; None if there is none."""
+    part = _RANKS.fullmatch(name.strip())
+    return _BY_NAME.get(_fold(part[1] if part else name))
 
 
 def nearest_terms(name: str, count: int = 3) -> tuple[str, ...]:

@@ -32,6 +32,10 @@ def test_no_name_stands_for_two_words() -> None:
         ("bus bandwidth", "busbw"),
         ("BusBW", "busbw"),
         ("fsdp", "ZeRO"),
+        ("TP4", "TP"),
+        ("vp10", "VP"),
+        ("ATTENTION_DP32", "attention DP"),
+        ("p95", "percentile"),
     ],
 )
 def test_words_are_found_by_any_spelling(said: str, name: str) -> None:
@@ -49,3 +53,9 @@ def test_a_wrong_word_has_near_ones() -> None:
 def test_figures_lead_to_their_words() -> None:
     assert [t.name for t in terms_of_figure("workloads.chat.service.ttft")] == ["TTFT"]
     assert terms_of_figure("workloads.chat.nothing") == ()
+
+
+@pytest.mark.parametrize("part", ["XP4", "TP", "4TP", "TP4x"])
+def test_only_parts_of_a_layout_lose_their_number(part: str) -> None:
+    found = find_term(part)
+    assert found is None or found.name == "TP" == part
