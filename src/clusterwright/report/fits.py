@@ -312,7 +312,8 @@ def _domain(fit: ServingFit) -> str:
     lost = max(best.domain_gpus // best.layout.gpus, 1)
     share = min(lost / best.replicas, 1.0)
     nodes = f", which spans {best.domain_nodes} nodes" if best.domain_nodes > 1 else ""
-    text = f"a failing node stops {best.domain_gpus} GPUs: {min(lost, best.replicas)} of {best.replicas} replicas"
+    stopped = f"{min(lost, best.replicas)} of {_counted(best.replicas, 'replica')}"
+    text = f"a failing node stops {_counted(best.domain_gpus, 'GPU')}: {stopped}"
     spare = best.replicas - best.needed
     covered = f"; {spare} more than the load needs are there for it" if spare else "; none is there in reserve"
     return f"{text}{nodes} ({share:.0%} of the service){covered}"
