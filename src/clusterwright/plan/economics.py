@@ -276,9 +276,16 @@ def _power_month(sheet: Sheet, costs: Running, sites: tuple[Site, ...]) -> Figur
     path = "economics.costs"
     if costs.colocation is None and costs.power is None:
         return None
-    load = _power_kw(sheet, sites)
+    owned = tuple(site for site in sites if _bought(site))
+    unknown = [site.name for site in owned if not _states_power(site)]
+    if unknown:
+        what = "colocation" if costs.colocation is not None else "power"
+        reason = f"the power of a node is unknown, and {what} not in the total: pools {', '.join(unknown)}"
+        sheet.miss("economics.power", reason, *(f"pools.{name}.hardware.power" for name in unknown))
+        return None
+    load = _power_kw(sheet, owned)
     if load is None:
-        sheet.miss("economics.power", "the power of a node is unknown", "pools.*.hardware.power")
+        sheet.limit("power and colocation are of owned pools without a price of their own; the file has none")
         return None
     if costs.colocation is not None:
         if costs.power is not None:
@@ -286,7 +293,7 @@ def _power_month(sheet: Sheet, costs: Running, sites: tuple[Site, ...]) -> Figur
         price = sheet.declared(f"{path}.colocation", costs.colocation, "money/kW-month")
         sign = price.unit.partition("/")[0]
         return sheet.derive(
-            "economics.colocation", f"{sign}/month", "power of all nodes × price", lambda k, p: k * p, load, price
+            "economics.colocation", f"{sign}/month", "power of owned nodes × price", lambda k, p: k * p, load, price
         )
     assert costs.power is not None
     price = sheet.declared(f"{path}.power", costs.power, "money/kW-h")
@@ -307,6 +314,16 @@ def _power_month(sheet: Sheet, costs: Running, sites: tuple[Site, ...]) -> Figur
     )
 
 
+def _bought(site: Site) -> bool:
+    """Whether capital and power pay for it; rent and a price per hour include power."""
+    return site.pool.ownership == "owned" and site.pool.price is None
+
+
+def _states_power(site: Site) -> bool:
+    own = site.pool.hardware.power if site.pool.hardware else None
+    return own is not None or (site.shape is not None and site.shape.power is not None)
+
+
 def _power_kw(sheet: Sheet, sites: tuple[Site, ...]) -> Figure | None:
     parts = []
     for site in sites:
@@ -314,15 +331,17 @@ def _power_kw(sheet: Sheet, sites: tuple[Site, ...]) -> Figure | None:
         declared = hardware.power if hardware else None
         if declared is not None:
             each = sheet.declared(f"{site.path}.hardware.power", declared, "kW")
-        elif site.shape is not None and site.shape.power is not None:
-            each = sheet.published(site.shape, "power", site.shape.power, "kW")
         else:
-            return None
+            assert site.shape is not None
+            assert site.shape.power is not None
+            each = sheet.published(site.shape, "power", site.shape.power, "kW")
         count = len(site.nodes)
         parts.append(
             sheet.derive(f"{site.path}.power", "kW", f"power of a node × {count}", lambda p, n=count: p * n, each)
         )
-    return sheet.derive("economics.load", "kW", "sum of the GPU pools", lambda *p: sum(p), *parts) if parts else None
+    return (
+        sheet.derive("economics.load", "kW", "sum of the owned GPU pools", lambda *p: sum(p), *parts) if parts else None
+    )
 
 
 def _other_lines(sheet: Sheet, money: Economics | None) -> list[tuple[str, Figure]]:

@@ -66,6 +66,7 @@ class Front:
         losers: popular layouts. planned_reason: what is said of the planned layout, "" where it is the best.
         tpot_target_s: None without one.
         calibrated_on: where the constants of times come from.
+        lost_nodes: after the loss of how many the replicas carry the load in these times.
     """
 
     workload: str
@@ -78,6 +79,7 @@ class Front:
     planned_reason: str
     tpot_target_s: float | None
     calibrated_on: str
+    lost_nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,9 @@ def _say_service(
     if _unreachable(rate):
         need = "at no rate are the latency targets met"
     elif draft.for_load is None:
-        need = f"{draft.needed} are declared, and what one carries is unknown"
+        stated = draft.serve.replicas if draft.serve else None
+        count = f"{stated} {'is' if stated == 1 else 'are'} declared, and " if stated else ""
+        need = f"{count}what one carries is unknown"
     said = [f"{lost} {surviving} replica{'' if surviving == 1 else 's'} run{'s' if surviving == 1 else ''} on, {need}"]
     if again > surviving:
         taken = [stopped for stopped, taker in state.preempted if taker == draft.name]

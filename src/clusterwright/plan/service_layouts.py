@@ -92,7 +92,7 @@ def _best(search: ServingSearch, runs: Callable[[Layout], bool]) -> tuple[Engine
         if runs(file_layout(layout)):
             return layout, f"{BEST_IN[search.question.goal]} of {len(search.ranked)} possible layouts"
     if search.best is not None:
-        return search.best.layout, f"{BEST_IN[search.question.goal]}, without what the engine does not run"
+        return search.best.layout, f"{BEST_IN[search.question.goal]} without speculation"
     short = np.flatnonzero(judged.reason == Reason.LOAD)
     if len(short):
         row = int(order((judged.gpu_h_per_mtok,), short)[0])
@@ -173,6 +173,7 @@ def front_of(name: str, found: Found, taken: Layout | None) -> Front:
         "" if verdict is None or own is None else _said(verdict.text, own, search),
         question.tpot_s,
         found.source,
+        question.survive_nodes,
     )
 
 

@@ -62,7 +62,7 @@ def find_sites(sheet: Sheet) -> tuple[Site, ...]:
         if site is None:
             sheet.miss(
                 f"pools.{name}",
-                f"pool {name} names no node shape of the catalogue and no GPU count",
+                _shapeless(sheet, name, pool.shape),
                 f"pools.{name}.shape",
                 f"pools.{name}.hardware.gpus",
             )
@@ -70,6 +70,20 @@ def find_sites(sheet: Sheet) -> tuple[Site, ...]:
             sites.append(site)
             _limits(sheet, name, pool)
     return tuple(sites)
+
+
+def _shapeless(sheet: Sheet, name: str, shape: str | None) -> str:
+    """What is wrong with a pool that has no shape and no GPU count, with the nearest shapes there are."""
+    if shape is None:
+        return f"pool {name} names no node shape of the catalogue and no GPU count"
+    meant = _meant(sheet, "shapes", shape)
+    return f"pool {name} states no GPU count, and the catalogue has no node shape '{shape}'{meant}"
+
+
+def _meant(sheet: Sheet, kind: str, wrong: str) -> str:
+    """The nearest entries of the catalogue, or all of them, behind a wrong name."""
+    near = sheet.catalogue.suggest(kind, wrong)
+    return f"; did you mean {' or '.join(near)}?" if near else f"; known: {', '.join(sheet.catalogue.names(kind))}"
 
 
 def _limits(sheet: Sheet, name: str, pool: Pool) -> None:
@@ -88,7 +102,8 @@ def _site(sheet: Sheet, name: str, pool: Pool) -> Site | None:
     gpu_name = (hardware.gpu if hardware else None) or (shape.gpu if shape else None)
     gpu = sheet.catalogue.find_gpu(gpu_name) if gpu_name else None
     if count and gpu is None:
-        sheet.miss(f"pools.{name}.gpu", f"the catalogue has no GPU '{gpu_name}'", f"pools.{name}.hardware.gpu")
+        meant = _meant(sheet, "gpus", str(gpu_name))
+        sheet.miss(f"pools.{name}.gpu", f"the catalogue has no GPU '{gpu_name}'{meant}", f"pools.{name}.hardware.gpu")
     if gpu is not None and gpu.devices > 1:
         sheet.miss(f"pools.{name}.gpu", f"{gpu.name} shows {gpu.devices} devices per package, which is not modelled")
         gpu = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Target, Train
-from clusterwright.physics.failures import MTTF_BAND, RATE_SOURCE, RSC1_PER_1000_NODE_DAYS, ettr, mttf_h
+from clusterwright.physics.failures import MTTF_BAND, RATE_SOURCE, RSC1_PER_1000_NODE_DAYS, ettr, ettr_exact, mttf_h
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.physics.training.speed import BAND
 from clusterwright.physics.training.work import training_work
@@ -81,7 +81,7 @@ def plan_training(
             speed,
             band=_inverse(speed.band),
         )
-    goodput = _goodput(sheet, prefix, path, train, nodes, restart, checkpoint)
+    goodput = _goodput(sheet, prefix, path, train, nodes, restart, checkpoint, speed)
     time = hours = None
     if isinstance(speed, Figure) and train.tokens is not None and goodput is not None:
         tokens = sheet.declared(f"{path}.tokens", train.tokens, "Mtok")
@@ -279,11 +279,11 @@ def _goodput(
     nodes: Figure,
     restart: Figure,
     checkpoint: CheckpointPlan | Unplanned | None,
+    speed: Figure | Unplanned,
 ) -> Figure | None:
     name = f"{prefix}.goodput"
     if train.checkpoint is None:
-        sheet.miss(name, "without checkpoints every failure starts the run again; not modelled", f"{path}.checkpoint")
-        return None
+        return _without_checkpoints(sheet, prefix, path, train, nodes, restart, speed)
     if not isinstance(checkpoint, CheckpointPlan) or checkpoint.stall is None:
         sheet.miss(name, "the stall of a checkpoint is unknown", f"{path}.checkpoint")
         return None
@@ -297,5 +297,35 @@ def _goodput(
         restart,
         checkpoint.every,
         checkpoint.stall,
+    )
+    return sheet.picked(Kind.SHARE, name, computed, nodes=int(nodes.value))
+
+
+def _without_checkpoints(
+    sheet: Sheet,
+    prefix: str,
+    path: str,
+    train: Train,
+    nodes: Figure,
+    restart: Figure,
+    speed: Figure | Unplanned,
+) -> Figure | None:
+    """Productive share of a run that every failure starts again from its first token."""
+    name = f"{prefix}.goodput"
+    if train.tokens is None or isinstance(speed, Unplanned):
+        reason = "without checkpoints every failure starts the run again, and how long the run is, is unknown"
+        sheet.miss(name, reason, f"{path}.checkpoint", f"{path}.tokens")
+        return None
+    computed = sheet.derive(
+        name,
+        "share",
+        "t ÷ (M·e^(R/M)·(e^(t/M) − 1)): without checkpoints every failure starts the run of t again (Daly 2006, one "
+        "interval)",
+        lambda k, f, r, n, v: ettr_exact(k, f, r, n * 1e6 / v, 0.0) if v and n else 0.0,
+        nodes,
+        failure_rate(sheet),
+        restart,
+        sheet.declared(f"{path}.tokens", train.tokens, "Mtok"),
+        speed,
     )
     return sheet.picked(Kind.SHARE, name, computed, nodes=int(nodes.value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.economics import Alternative
@@ -13,6 +14,9 @@ from clusterwright.plan.markets import market_costs
 from clusterwright.plan.results.money import AlternativeCost, EconomicsPlan, UnitCost
 from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.sites import Site
+
+#: Kinds of alternatives whose hours are paid while nothing runs, too.
+_PAID_ALWAYS: Final = ("colocation", "on-premises")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,11 @@ def plan_economics(
     )
     bill = Bill(costs, use, implied, total, hour, sign, sites)
     units = [y if isinstance(y, Unplanned) else _unit(sheet, bill, y) for y in yields]
+    if len({site.gpu.name for site in sites if site.gpu}) > 1:
+        sheet.limit(
+            "a unit cost takes the GPU-hours of all pools as equally dear, whatever their GPUs; what replicas cost at "
+            "their own pool's price stands beside their load"
+        )
     notes = list(use.notes)
     if implied is not None and use.useful.value > 1.05 * implied.value:
         notes.append(
@@ -220,13 +229,7 @@ def _hourly(
         return AlternativeCost(
             name, other.kind, sheet.miss(prefix, f"{name} is priced in another currency", path), None
         )
-    busy = (
-        sheet.declared(f"{path}.utilisation", other.utilisation.value, "share")
-        if other.utilisation is not None
-        else sheet.assumed(
-            f"alternatives.{name}.utilisation", 1.0, "share", "hours are paid only while they work; none is stated"
-        )
-    )
+    busy, tied = _busy(sheet, prefix, path, share, name, other)
     rest = [f for _, f in bill.costs.other]
     cost = sheet.derive(
         f"{prefix}.unit_cost",
@@ -280,7 +283,23 @@ def _hourly(
         bill.use.accepted,
     )
     note = "network, storage, support and operations cost the same there"
+    if tied:  # whatever we use more, they would too
+        return AlternativeCost(name, other.kind, cost, None, note, even_price, None)
     return AlternativeCost(name, other.kind, cost, even, note, even_price, volume)
+
+
+def _busy(sheet: Sheet, prefix: str, path: str, share: Figure, name: str, other: Alternative) -> tuple[Figure, bool]:
+    """Share of the paid hours there that are used, and whether it is ours because none is stated.
+
+    Rented hours can be given back; a machine that is bought or stands in a colocation is paid also while it idles.
+    """
+    if other.utilisation is not None:
+        return sheet.declared(f"{path}.utilisation", other.utilisation.value, "share"), False
+    if other.kind in _PAID_ALWAYS:
+        words = "as busy as ours: its hours are paid whether they work or not, and no utilisation is stated"
+        return sheet.derive(f"{prefix}.utilisation", "share", words, lambda u: u, share), True
+    reason = "hours are paid only while they work; none is stated"
+    return sheet.assumed(f"alternatives.{name}.utilisation", 1.0, "share", reason), False
 
 
 def _api(

@@ -151,7 +151,8 @@ def _service(
     reused = plan_reuse(
         sheet, name, prefix, serve, None if isinstance(draft.memory, Unplanned) else draft.memory.kv_tokens
     )
-    costs = service_costs(sheet, name, serve, draft.site, draft.layout, placed) if draft.layout else None
+    carried = capacity is not None and capacity.value >= load.value
+    costs = service_costs(sheet, name, serve, draft.site, draft.layout, placed) if draft.layout and carried else None
     plan = ServicePlan(
         load, rate, draft.for_load, draft.for_failures, capacity, *seen, first, step, losses, binds, reused,
         plan_kept(sheet, name, prefix, serve),
@@ -182,7 +183,8 @@ def _check_service(sheet: Sheet, draft: Draft, plan: ServicePlan, placed: int) -
     if plan.unreachable:
         return  # said of the rate; no number of survivors would do
     for loss in plan.losses:
-        unknown = isinstance(plan.replica_rate, Unplanned) and loss.surviving > 0
+        counted = draft.serve is not None and draft.serve.replicas is not None
+        unknown = isinstance(plan.replica_rate, Unplanned) and (loss.surviving > 0 or not counted)
         if draft.survive and loss.nodes_lost <= draft.survive and not loss.carries and not unknown:
             sheet.misfit(f"{prefix}.losses", f"{path}.target.survive", loss.reason)
 

@@ -18,7 +18,10 @@ def layout_lines(front: Front | TrainingFront, *, full: bool = False) -> list[st
         return [f"none of {front.tried:,} is possible", *_lost(front.losers, full)]
     counted = f"{front.tried:,} tried, {front.possible:,} possible; no other beats in"
     if isinstance(front, Front):
-        lines = [f"{counted} cost and time per token: {_ends([p for p in front.points if p.on_front], front.unit)}"]
+        when = " after the declared losses" if front.lost_nodes else ""
+        lines = [
+            f"{counted} cost and time per token{when}: {_ends([p for p in front.points if p.on_front], front.unit)}"
+        ]
     else:
         lines = [f"{counted} time and memory: {_ends([p for p in front.points if p.on_front])}"]
     if front.planned_reason:

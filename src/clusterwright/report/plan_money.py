@@ -53,10 +53,11 @@ def _even(other: AlternativeCost) -> str:
     point, said = other.break_even, list[str]()
     if point is not None:
         said.append(f"even at {show(point)} useful time" if point.value <= 1 else "ours never costs less")
-    if other.even_price is not None and other.even_volume is not None:
+    if other.even_price is not None:
         reached = point is not None and point.value <= 1
         said.append(
-            f"at {show(other.even_price)} there" + (f" or from {show(other.even_volume)} on" if reached else "")
+            f"{'even ' * (point is None)}at {show(other.even_price)} there"
+            + (f" or from {show(other.even_volume)} on" if reached and other.even_volume else "")
         )
     if other.dated:
         said.append("price undated" if other.dated == "undated" else f"price of {other.dated}")

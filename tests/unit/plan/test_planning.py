@@ -256,6 +256,7 @@ def _leaves_above(figure):
         ("workloads.chat.model=deepseek", "mla attention"),
         ("workloads.chat.model=nobody/knows-it", "no model 'nobody/knows-it'"),
         ("pools.gpu.shape=", "names no node shape"),
+        ("pools.gpu.shape=hgx-h10", "no node shape 'hgx-h10'; did you mean hgx-h100?"),
     ],
 )
 def test_what_is_missing_is_named_and_nothing_is_made_up(change, words):
@@ -534,8 +535,8 @@ def test_a_declared_utilisation_gives_the_speed():
     assert plan.workload("finetune").training.tokens_per_s.value == pytest.approx(4 * 989e12 * 0.4 / work)
 
 
-def test_without_checkpoints_nothing_is_promised():
-    plan = planned("workloads.finetune.train.checkpoint=")
+def test_without_checkpoints_nothing_is_promised_of_a_run_without_an_end():
+    plan = planned("workloads.finetune.train.checkpoint=", "workloads.finetune.train.tokens=")
     training = plan.workload("finetune").training
     assert training.goodput is None
     assert training.time_to_target is None

@@ -92,3 +92,15 @@ def test_a_draft_model_beside_the_target_takes_weights_and_cache():
     assert parts["draft weights"].value == pytest.approx(16.06e9 / 8 / 2**30, rel=0.05)
     assert drafted.memory.kv_tokens.value < plain.memory.kv_tokens.value
     assert drafted.service.kept_tokens.value == pytest.approx(2.533)
+
+
+def test_replicas_that_nobody_counted_have_no_cost_and_fail_no_loss():
+    lost = planned(
+        "workloads.chat.serve.speculation={method: eagle3, tokens: 3, acceptance: 70%, draft: nobody/knows-it}",
+        "workloads.chat.target.survive=1 node",
+    )
+    service = lost.workload("chat").service
+    assert isinstance(service.replica_rate, Unplanned)
+    assert service.costs is None
+    assert lost.misfits == ()
+    assert all("declared" not in loss.reason for loss in service.losses)
