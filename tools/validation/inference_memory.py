@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from clusterwright.lib.scales import GIB
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.engines import sglang, tensorrt_llm, vllm
 from clusterwright.physics.engines.advice import Case
-from clusterwright.physics.engines.results import GIB, EngineMemory, Gpu
+from clusterwright.physics.engines.results import EngineMemory, Gpu
 from clusterwright.physics.engines.vllm_versions import TOKENS_BY_CONCURRENCY_SINCE
 from validation.memory_rows import (
     Raw,

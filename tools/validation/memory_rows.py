@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from clusterwright.files.catalogue import load_catalogue
+from clusterwright.lib.scales import GIB
 from clusterwright.physics.engines import sglang, tensorrt_llm, vllm
-from clusterwright.physics.engines.results import GIB, Gpu, Measured
+from clusterwright.physics.engines.results import Gpu, Measured
 from clusterwright.physics.layouts import Layout
 from validation.memory_shapes import weights_known
 

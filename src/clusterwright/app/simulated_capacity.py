@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterwright.catalogue.catalogues import Catalogue
+from clusterwright.lib.scales import GIB
 from clusterwright.model.documents import Document
 from clusterwright.plan.results.clusters import PoolPlan
 from clusterwright.traces.tables import Trace
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
-_GIB: Final = 2.0**30
 #: Hardware threads of a core where a batch system counts threads as CPUs.
 _THREADS: Final = 2
 #: How much more memory than its node declares a job may ask for and still be taken to mean all of it: files and vendors
@@ -69,7 +69,7 @@ def resources_of(document: Document, catalogue: Catalogue, pools: Iterable[PoolP
             hardware.cpu_cores if hardware and hardware.cpu_cores else shape.cpu.cores if shape and shape.cpu else None
         )
         ram = hardware.ram if hardware and hardware.ram else shape.ram if shape else None
-        known = ((CPU, None if cores is None else float(cores)), (MEMORY, None if ram is None else ram.value / _GIB))
+        known = ((CPU, None if cores is None else float(cores)), (MEMORY, None if ram is None else ram.value / GIB))
         found[planned.name] = tuple((name, amount) for name, amount in known if amount)
     return found
 

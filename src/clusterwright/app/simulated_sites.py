@@ -10,6 +10,7 @@ from clusterwright.app.simulated_capacity import Resources, resources_of, slices
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.lib.errors import InvalidInput, Problem
 from clusterwright.lib.figures import Figure, Origin, leaf
+from clusterwright.lib.scales import DAY_S
 from clusterwright.lib.spelling import did_you_mean
 from clusterwright.model.documents import Document
 from clusterwright.physics.money import HOURS_PER_MONTH
@@ -34,7 +35,7 @@ NO_FAILURES: Final = "none"
 #: falls between two of them, so half of it on average and all of it at most is waited. The whole is taken.
 _DETECTION_S: Final = 300.0
 #: Until a failed node is back where no replacement is declared: a choice, one day.
-_REPAIR_S: Final = 86400.0
+_REPAIR_S: Final = DAY_S
 _HOUR_S: Final = 3600.0
 _NVLINK: Final = "NVLink domain"
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.quantities import UnitError, parse_kind
+from clusterwright.lib.scales import DAY_S
 from clusterwright.traces.tables import Trace
 
 #: Instants before a window: at the first one what already ran begins, at the second what already waited comes, so that
@@ -17,7 +18,6 @@ from clusterwright.traces.tables import Trace
 _STEP_S: Final = 0.001
 #: Share of its steady occupancy to which a cluster is filled after a warm-up; a choice.
 _FILLED: Final = 0.99
-_DAY_S: Final = 86400.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,4 +154,4 @@ def fill_time_s(trace: Trace) -> float:
 
 def whole_days_s(seconds: float) -> float:
     """Rounded up to whole days, so that days and hours of the week stay where they are."""
-    return float(np.ceil(seconds / _DAY_S) * _DAY_S)
+    return float(np.ceil(seconds / DAY_S) * DAY_S)

@@ -25,6 +25,7 @@ from clusterwright.app.simulation_requests import SimulationRequest, bare_file, 
 from clusterwright.app.trace_reading import TraceRequest, find_zone, read_trace
 from clusterwright.lib.errors import InvalidInput
 from clusterwright.lib.figures import Figure, Origin, leaf
+from clusterwright.lib.scales import DAY_S
 from clusterwright.model.documents import Document
 from clusterwright.model.parsing import parse_architecture
 from clusterwright.model.sources import Source
@@ -43,7 +44,6 @@ from clusterwright.traces.shaping import shape_jobs
 #: Days that are simulated where neither a trace nor the user says how many.
 DEFAULT_DAYS: Final = 30.0
 _UNCOMPARED: Final = "no job has a recorded start, so nothing holds the replayed waits to real ones"
-_DAY_S: Final = 86400.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class Workshop:
         saves = NEVER if asked.checkpoint_s is None else interval(asked.checkpoint_s)
         habits = Habits(asked.queues, saves, None if asked.gpus_only else self._host)
         days, warm_up_s, lead_s = self._span()
-        stream = self._stream(site, habits, lead_s + warm_up_s + days * _DAY_S)
+        stream = self._stream(site, habits, lead_s + warm_up_s + days * DAY_S)
         dated = self._found is not None and self._found.dated and self._fit is None
         budgets, said = budgets_from(site, stream.jobs.origin_s if dated else None)
         stream = replace(stream, remarks=(*stream.remarks, *said))
@@ -122,7 +122,7 @@ class Workshop:
         scenario = Scenario(
             _equipped(site, stream), stream.jobs, site.levels, site.tree, site.policy, faults=site.faults,
             spares=site.spares, spare_level=site.levels[-1] if site.levels else "", node_loss=site.node_loss,
-            budgets=budgets, counted_from_s=begin_s, until_s=begin_s + days * _DAY_S,
+            budgets=budgets, counted_from_s=begin_s, until_s=begin_s + days * DAY_S,
             prices=site.prices, currency=site.currency,
         )  # fmt: skip
         jobs, never = split_never_fit(scenario)
@@ -136,7 +136,7 @@ class Workshop:
     def draw(self, future: Future, seed: int) -> Stream:
         """The jobs of one seed: the same for futures that differ in something else."""
         assert future.fit is not None
-        trace = sample(future.fit, Streams(seed).of("arrivals"), future.days + future.warm_up_s / _DAY_S)
+        trace = sample(future.fit, Streams(seed).of("arrivals"), future.days + future.warm_up_s / DAY_S)
         return jobs_of_trace(trace, future.site, future.habits, self._paces(future.site), 0.0)
 
     def _document(self, overrides: Sequence[str]) -> Document:
@@ -157,8 +157,8 @@ class Workshop:
         if self._fit is not None:
             filled_s = whole_days_s(fill_time_s(cut.trace)) if asked.warm_up_s is None else asked.warm_up_s
             return DEFAULT_DAYS if asked.days is None else asked.days, filled_s, 0.0
-        warm_up_s, window = asked.warm_up_s or 0.0, max(cut.window_s / _DAY_S, 1 / 1440)
-        left = window - warm_up_s / _DAY_S
+        warm_up_s, window = asked.warm_up_s or 0.0, max(cut.window_s / DAY_S, 1 / 1440)
+        left = window - warm_up_s / DAY_S
         if left <= 0:
             raise InvalidInput(f"--warm-up is as long as the {window:.3g} days of the trace; nothing is left to count")
         if asked.days is not None and asked.days > left + 1e-9:
@@ -174,7 +174,7 @@ class Workshop:
         if cut is None:
             return jobs_of_workloads(site, until_s, paces)
         if self._fit is not None:
-            trace = sample(self._fit, Streams(asked.seed).of("arrivals"), until_s / _DAY_S)
+            trace = sample(self._fit, Streams(asked.seed).of("arrivals"), until_s / DAY_S)
             return jobs_of_trace(trace, site, habits, paces, 0.0)
         found = jobs_of_trace(cut.trace, site, habits, paces, cut.origin_s, None if asked.days is None else until_s)
         return replace(found, remarks=(*cut.remarks, *found.remarks))

@@ -14,6 +14,7 @@ from clusterwright.app.simulation_requests import SimulationRequest
 from clusterwright.ledger.lines import GPU_MS_PER_GPU_H, Line
 from clusterwright.ledger.ratios import allocated_share, goodput_share
 from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.scales import DAY_S
 from clusterwright.lib.spelling import did_you_mean
 from clusterwright.report.answers import Answer
 from clusterwright.report.replications import Estimate, Replication, Simulated, estimate_level, estimate_of, pair
@@ -26,7 +27,6 @@ _PARTS: Final = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 #: Parts of the simulated time after which an expansion arrives; 1 is after its end, which is never.
 _LATE: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 _HELD: Final = (Line.STARTING, Line.CHECKPOINT, Line.HELD_IDLE, Line.LOST, Line.FAILED, Line.PREEMPTED)
-_DAY_S: Final = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _failing(workshop: Workshop, question: Question) -> list[Future]:
     quiet = workshop.build(workshop.asked.overrides, "no node fails", failures="none")
     care = workshop.build(workshop.asked.overrides).scenario.faults.care
     node = next(n for n, info in enumerate(quiet.scenario.nodes) if info.flavor == pool)
-    half_s = quiet.scenario.counted_from_s + quiet.days * _DAY_S / 2
+    half_s = quiet.scenario.counted_from_s + quiet.days * DAY_S / 2
     struck = with_node_failing(quiet.scenario, node, half_s, care)
     name = quiet.scenario.nodes[node].name
     return [quiet, replace(quiet, label=f"{name} fails at half time", scenario=struck)]
@@ -211,10 +211,10 @@ def _late(workshop: Workshop, question: Question) -> list[Future]:
     spares = tuple(s for s in grown.scenario.spares if s not in places)
     found = []
     for part in _LATE:
-        planned_s = part * grown.days * _DAY_S
+        planned_s = part * grown.days * DAY_S
         order = Delivery("expansion", tuple(places), grown.scenario.counted_from_s + planned_s)
         scenario = replace(grown.scenario, spares=spares, deliveries=(order,))
-        label = "lead=never" if part == 1 else f"lead={planned_s / _DAY_S:.3g} d"
+        label = "lead=never" if part == 1 else f"lead={planned_s / DAY_S:.3g} d"
         found.append(replace(grown, label=label, scenario=scenario))
     return found
 

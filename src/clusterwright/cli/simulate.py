@@ -15,6 +15,7 @@ from clusterwright.cli import simulate_options as options
 from clusterwright.cli.output import Exit, columns, is_terminal, note, say, say_json
 from clusterwright.cli.simulate_options import Form
 from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.scales import DAY_S
 
 if TYPE_CHECKING:  # numpy and the simulator are imported when something is simulated
     from clusterwright.app.replicating import Request as StopRequest
@@ -269,7 +270,7 @@ class _Bar:
             self._shown_s = now_s
             typer.echo(
                 f"\r\033[K{standing.done} of {standing.all_} futures, those running are at day "
-                f"{standing.now_s / 86400:.1f}, after {now_s - self._began_s:.0f} s; Ctrl-C keeps what there is",
+                f"{standing.now_s / DAY_S:.1f}, after {now_s - self._began_s:.0f} s; Ctrl-C keeps what there is",
                 err=True,
                 nl=False,
             )

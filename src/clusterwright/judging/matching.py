@@ -17,6 +17,7 @@ from clusterwright.judging.conditions import why_other_conditions
 from clusterwright.judging.sites import Site
 from clusterwright.lib.hostlists import fold
 from clusterwright.lib.quantities import KINDS, Quantity
+from clusterwright.lib.scales import DAY_S
 from clusterwright.model.acceptance import Requirement, Threshold
 from clusterwright.model.evidence import Evidence, Reading
 
@@ -168,7 +169,7 @@ def _why_refused(requirement: Requirement, record: Evidence, *, now: datetime, s
     age_s = (now - record.ended).total_seconds()
     oldest = requirement.max_age
     if oldest is not None and age_s > oldest.value:
-        return f"stale: {age_s / 86400:.1f} days old, required within {oldest}"
+        return f"stale: {age_s / DAY_S:.1f} days old, required within {oldest}"
     return ""
 
 

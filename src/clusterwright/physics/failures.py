@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from clusterwright.lib.scales import DAY_S
+
 #: Node failures per 1,000 node-days that stop a job, nodes of 8 GPUs.
 RSC1_PER_1000_NODE_DAYS: Final = 6.50
 RATE_SOURCE: Final = "node failures of Meta's RSC-1 (RSC-2: 2.34, Llama 3: 3.79), arXiv:2410.21680, 2024-10"
@@ -32,7 +34,7 @@ def ettr(nodes: float, per_1000_node_days: float, restart_s: float, interval_s: 
         interval_s: Δt between checkpoints.
         stall_s: w, for which a checkpoint stops the work.
     """
-    failures_per_s = nodes * per_1000_node_days / 1000 / 86400
+    failures_per_s = nodes * per_1000_node_days / 1000 / DAY_S
     return max(0.0, 1 - failures_per_s * (restart_s + interval_s / 2)) / (1 + stall_s / interval_s)
 
 
@@ -46,7 +48,7 @@ def ettr_exact(nodes: float, per_1000_node_days: float, restart_s: float, interv
 
     Source: the complete cost function of Daly (FGCS 22(3), 2006), M·e^(R/M)·(e^((τ + δ)/M) − 1) for each τ of work.
     """
-    failures_per_s = nodes * per_1000_node_days / 1000 / 86400
+    failures_per_s = nodes * per_1000_node_days / 1000 / DAY_S
     if not failures_per_s:
         return interval_s / (interval_s + stall_s)
     try:

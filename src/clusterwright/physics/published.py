@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from clusterwright.lib.scales import GIB
 from clusterwright.physics.ceilings import Collective
 
 _AWS: Final = "AWS, awsome-distributed-training, micro-benchmarks/nccl-tests"
@@ -53,7 +54,6 @@ class Published:
         return f"{self.domains} domains of {self.domain_gpus} × {name}{said}, {self.nic_gbytes_s:g} GB/s NIC per GPU"
 
 
-_GIB: Final = 2.0**30
 _H100, _GB200, _GB300, _B200 = ("h100-sxm-80",), ("gb200-186",), ("gb300-279",), ("b200-sxm-180",)
 
 PUBLISHED: Final[tuple[Published, ...]] = (
@@ -69,19 +69,19 @@ PUBLISHED: Final[tuple[Published, ...]] = (
     Published(_GB300, 4, 8, 100, "all-reduce", 16e9, 376, _AWS),
     Published(_GB300, 4, 8, 100, "all-gather", 16e9, 366, _AWS),
     Published(_GB300, 4, 8, 100, "all-to-all", 16e9, 85.6, _AWS),
-    Published(_B200, 8, 4, 50, "all-reduce", 16 * _GIB, 382, "published nccl-tests results of 8×B200 over 4 nodes"),
+    Published(_B200, 8, 4, 50, "all-reduce", 16 * GIB, 382, "published nccl-tests results of 8×B200 over 4 nodes"),
     Published(
-        _H100, 8, 8, 50, "all-reduce", 8 * _GIB, 387, "published nccl-tests results of 8×H100 over 8 nodes", sharp=True
+        _H100, 8, 8, 50, "all-reduce", 8 * GIB, 387, "published nccl-tests results of 8×H100 over 8 nodes", sharp=True
     ),
-    Published(("h200-sxm-141",), 8, 1, None, "all-reduce", 16 * _GIB, 480, _ONE_NODE, nvls=True),
-    Published(("h200-sxm-141",), 8, 1, None, "all-reduce", 16 * _GIB, 367, _ONE_NODE, nvls=False),
-    Published(("h200-sxm-141",), 8, 1, None, "all-gather", 16 * _GIB, 361, _ONE_NODE),
-    Published(_B200, 8, 1, None, "all-reduce", 16 * _GIB, 846, _ONE_NODE, nvls=True),
-    Published(_B200, 8, 1, None, "all-reduce", 16 * _GIB, 682, _ONE_NODE, nvls=False),
-    Published(("mi300x",), 8, 1, None, "all-reduce", 4 * _GIB, 313, "published rccl-tests results of one node"),
-    Published(_GB200, 72, 1, None, "all-reduce", 8 * _GIB, 835, _COREWEAVE),
-    Published(_GB200, 72, 2, 50, "all-reduce", 8 * _GIB, 793, _COREWEAVE),
-    Published(_GB200, 72, 20, 50, "all-reduce", 16 * _GIB, 406, _COREWEAVE),
+    Published(("h200-sxm-141",), 8, 1, None, "all-reduce", 16 * GIB, 480, _ONE_NODE, nvls=True),
+    Published(("h200-sxm-141",), 8, 1, None, "all-reduce", 16 * GIB, 367, _ONE_NODE, nvls=False),
+    Published(("h200-sxm-141",), 8, 1, None, "all-gather", 16 * GIB, 361, _ONE_NODE),
+    Published(_B200, 8, 1, None, "all-reduce", 16 * GIB, 846, _ONE_NODE, nvls=True),
+    Published(_B200, 8, 1, None, "all-reduce", 16 * GIB, 682, _ONE_NODE, nvls=False),
+    Published(("mi300x",), 8, 1, None, "all-reduce", 4 * GIB, 313, "published rccl-tests results of one node"),
+    Published(_GB200, 72, 1, None, "all-reduce", 8 * GIB, 835, _COREWEAVE),
+    Published(_GB200, 72, 2, 50, "all-reduce", 8 * GIB, 793, _COREWEAVE),
+    Published(_GB200, 72, 20, 50, "all-reduce", 16 * GIB, 406, _COREWEAVE),
 )
 
 

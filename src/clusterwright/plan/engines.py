@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 
+from clusterwright.lib.spelling import nearest
 from clusterwright.model.workloads import Serve
 from clusterwright.physics.engines import sglang, tensorrt_llm, vllm
 from clusterwright.physics.layouts import Layout as EngineLayout
@@ -58,8 +58,8 @@ def engine_unknown(sheet: Sheet, prefix: str, path: str, serve: Serve) -> Unplan
     known = ", ".join(VERSIONS)
     if engine.name in _OTHERS:
         return sheet.miss(prefix, f"memory and speed of {engine.name} are not modelled; those of {known} are")
-    near = get_close_matches(engine.name, (*VERSIONS, *_ALIASES, *_OTHERS), n=1, cutoff=0.6)
-    meant = f"did you mean {near[0]}?" if near else f"it models {known} and has heard of {', '.join(_OTHERS)}"
+    near = nearest(engine.name, (*VERSIONS, *_ALIASES, *_OTHERS))
+    meant = f"did you mean {near}?" if near else f"it models {known} and has heard of {', '.join(_OTHERS)}"
     return sheet.miss(prefix, f"{path}.engine: this version knows no engine '{engine.name}'; {meant}")
 
 

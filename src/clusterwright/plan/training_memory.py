@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from clusterwright.lib.figures import Figure
+from clusterwright.lib.scales import GIB
 from clusterwright.model.workloads import Train
 from clusterwright.physics.engines.results import Change
 from clusterwright.physics.training.memory import BAND, StageMemory, churned, training_memory
@@ -89,7 +90,7 @@ def _hosted(sheet: Sheet, prefix: str, path: str, site: Site, host_gib: float) -
     shape = site.shape
     if not host_gib or shape is None or shape.ram is None:
         return
-    share = float(shape.ram.value) / 2**30 / shape.gpus
+    share = float(shape.ram.value) / GIB / shape.gpus
     have = sheet.published(shape, "ram_per_gpu", share, "GiB", "memory of a node ÷ its GPUs")
     if host_gib > have.value * HOST_SHARE:
         room = f"{have.value * HOST_SHARE:,.0f} GiB ({HOST_SHARE:.0%}) of {have} are there for it"

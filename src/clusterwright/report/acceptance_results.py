@@ -9,6 +9,7 @@ from typing import Any, Final
 from clusterwright.judging.acceptance_runs import State, UnitResult, result_nodes
 from clusterwright.judging.acceptance_verdicts import Imported
 from clusterwright.lib.hostlists import fold
+from clusterwright.lib.scales import DAY_S
 from clusterwright.model.evidence import Outcome, Verdict
 
 SCHEMA: Final = "clusterwright/acceptance-result/v1"
@@ -39,7 +40,7 @@ def headline(imported: Imported) -> str:
     """The verdict in one sentence, with coverage and the age of the oldest evidence."""
     c = imported.coverage
     total = c.met + c.not_met + c.not_measured + c.not_applicable
-    age = f"; oldest evidence {c.oldest_age_s / 86400:.1f} days" if c.oldest_age_s is not None else ""
+    age = f"; oldest evidence {c.oldest_age_s / DAY_S:.1f} days" if c.oldest_age_s is not None else ""
     return (
         f"{imported.plan.cluster}: {_WORDS[imported.exit_code]}. Of {total} required claims {c.met} met, {c.not_met} "
         f"not met, {c.not_measured} not measured, {c.not_applicable} not applicable{age}"

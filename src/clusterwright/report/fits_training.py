@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.plan.fitting.training_fits import TrainingFit
 from clusterwright.plan.fitting.training_searches import recipe_of
 from clusterwright.plan.fitting.training_settings import beside_settings, place_of, settings_of
@@ -92,7 +93,7 @@ def _bought(answer: TrainingAnswer) -> str:
     fit, budget, each = answer.first, answer.wants.budget, answer.first.per_mtok
     if fit.tokens is None or budget is None:
         return ""
-    period = " a month" if budget.monthly else f" in {span((fit.bought_days or 0.0) * 86400)}"
+    period = " a month" if budget.monthly else f" in {span((fit.bought_days or 0.0) * DAY_S)}"
     text = f"; the budget buys {counted_tokens(fit.tokens)} tokens{period}"
     spent = budget.value if budget.monthly or each is None else each.value * fit.tokens / 1e6
     return text if spent > _SPENT * budget.value else f"{text}, for {money(spent, budget.currency)} of it"
@@ -225,7 +226,7 @@ def _remedies(answer: TrainingAnswer) -> Iterator[Block]:
         row = r.row
         line = f"{r.what}: then {_counted(row.gpus, 'GPU')} hold{'s' * (row.gpus == 1)} as {row.layout}"
         line += f" with {row.memory_gib:.1f} GiB, {number(row.tokens_s)} tokens/s"
-        line += f", {span(r.days * 86400)}" if r.days is not None else ""
+        line += f", {span(r.days * DAY_S)}" if r.days is not None else ""
         lines.append(line + ("" if row.fits_surely else " (not surely: memory at the upper end of its band does not)"))
     yield Lines(tuple(lines), bullet=True)
 

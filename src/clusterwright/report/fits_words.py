@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from clusterwright.lib.quantities import CURRENCIES
+from clusterwright.lib.scales import DAY_S
 from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.prices import HourPrice
 
@@ -50,7 +51,7 @@ def span(value_s: float) -> str:
     for unit, seconds, most in (("ms", 1e-3, 1.0), ("s", 1.0, 120.0), ("min", 60.0, 7200.0), ("h", 3600.0, 172800.0)):
         if value_s < most:
             return f"{number(value_s / seconds)} {unit}"
-    return f"{number(value_s / 86400)} days"
+    return f"{number(value_s / DAY_S)} days"
 
 
 def lasting(days: Band | None) -> str:

@@ -15,6 +15,7 @@ from clusterwright.judging.outputs import Judged, JudgedOutput, Kept
 from clusterwright.judging.yardsticks import Yardstick
 from clusterwright.lib.hostlists import fold
 from clusterwright.lib.quantities import Quantity
+from clusterwright.lib.scales import DAY_S
 from clusterwright.model.evidence import Evidence, Outcome, Reading, Verdict
 from clusterwright.model.observations import Weight
 
@@ -106,7 +107,7 @@ def _add_coverage(page: _Page, judged: Judged) -> None:
             page.item(remark, 0)
         return
     total = coverage.met + coverage.not_met + coverage.not_measured + coverage.not_applicable
-    age = f"; the oldest evidence is {coverage.oldest_age_s / 86400:.1f} days old" if coverage.oldest_age_s else ""
+    age = f"; the oldest evidence is {coverage.oldest_age_s / DAY_S:.1f} days old" if coverage.oldest_age_s else ""
     page.lines.append(
         f"{judged.name}: {coverage.met} of {total} required claims met, {coverage.not_met} not met, "
         f"{coverage.not_measured} not measured{age}"

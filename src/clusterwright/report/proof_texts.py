@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from clusterwright.lib.figures import SWING
+from clusterwright.lib.scales import DAY_S
 from clusterwright.model.evidence import Outcome, Verdict
 from clusterwright.report.proofs import Proof
 
@@ -46,7 +47,7 @@ def _headline(proof: Proof) -> str:
 def _proven(proof: Proof) -> Iterator[str]:
     coverage = proof.coverage
     total = coverage.met + coverage.not_met + coverage.not_measured + coverage.not_applicable
-    age = f"; the oldest evidence is {coverage.oldest_age_s / 86400:.1f} days old" if coverage.oldest_age_s else ""
+    age = f"; the oldest evidence is {coverage.oldest_age_s / DAY_S:.1f} days old" if coverage.oldest_age_s else ""
     yield f"{coverage.met} of {total} required claims met by measurement{age}"
     yield from _folded([f"{v.id}: {v.reason}" for v in proof.of_outcome(Outcome.MET, required=True)])
 

@@ -11,6 +11,7 @@ from clusterwright.ledger.lines import GPU_MS_PER_GPU_H, UNDECIDED, Line
 from clusterwright.ledger.ratios import allocated_share, goodput_share, useful_of_allocated
 from clusterwright.lib.figures import format_amount
 from clusterwright.lib.quantities import CURRENCIES
+from clusterwright.lib.scales import DAY_S
 from clusterwright.report.replications import (
     FIELDS,
     LEVELS,
@@ -136,7 +137,7 @@ def span(seconds: float) -> str:
     for unit, size, below in _TIMES:
         if abs(seconds) < below:
             return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 86400:.3g} d"
+    return f"{seconds / DAY_S:.3g} d"
 
 
 def percent(share: float) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.traces.counting import Finding
 from clusterwright.traces.imports import Imported
 from clusterwright.traces.recognising import KINDS
@@ -93,7 +94,7 @@ def span(seconds: float) -> str:
     for unit, size, below in (("s", 1.0, 120.0), ("min", 60.0, 7200.0), ("h", 3600.0, 172800.0)):
         if seconds < below:
             return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 86400.0:,.1f} d"
+    return f"{seconds / DAY_S:,.1f} d"
 
 
 def number(value: float) -> float | None:

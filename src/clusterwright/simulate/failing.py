@@ -19,10 +19,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.simulate.clocks import AgeingClock, Clock, PoissonClock
 from clusterwright.simulate.streams import Streams
 
-SECONDS_OF_1000_DAYS: Final = 1000 * 86400.0
+SECONDS_OF_1000_DAYS: Final = 1000 * DAY_S
 
 
 class Effect(StrEnum):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterwright.ledger.lines import to_ms
+from clusterwright.lib.scales import DAY_S
 from clusterwright.queueing.budgets import Budget
 from clusterwright.queueing.nodes import NodeInfo
 from clusterwright.queueing.policies import Policy
@@ -22,7 +23,6 @@ from clusterwright.simulate.jobs import Jobs
 from clusterwright.simulate.maintaining import Maintenance
 from clusterwright.simulate.repairs import Care, Eviction
 
-_DAY_S: Final = 86400.0
 #: All nodes are alike.
 NO_LEMONS: Final = Lemons()
 #: Failures are noticed and repaired at once.
@@ -109,7 +109,7 @@ class Scenario:
     node_loss: NodeLoss = NodeLoss.REQUEUE
     avoid_lost: bool = True
     maintenance: tuple[Maintenance, ...] = ()
-    announced_s: float = _DAY_S
+    announced_s: float = DAY_S
     deliveries: tuple[Delivery, ...] = ()
     store_bytes_per_s: float | None = None
     counted_from_s: float = 0.0

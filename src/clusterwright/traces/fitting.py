@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.scales import DAY_S
 from clusterwright.traces.distributions import FEWEST, PROBABILITIES, choose, fit_all, weigh
 from clusterwright.traces.fits import Arrivals, Fit, Kind, Limits, RunTimes
 from clusterwright.traces.summaries import CLASSES, arrivals_by_hour, hours_of_week
@@ -40,7 +41,7 @@ def fit_trace(trace: Trace, zone: tzinfo = UTC, *, source: str = "", dated: bool
         raise InvalidInput(
             f"only {len(used)} jobs of {len(trace)} have a run time and a number of GPUs; {FEWEST} are needed"
         )
-    days = float(used.submit_s[-1] - used.submit_s[0]) / 86400.0
+    days = float(used.submit_s[-1] - used.submit_s[0]) / DAY_S
     if days <= 0:
         raise InvalidInput("all jobs were submitted at the same time; arrivals cannot be fitted")
     return Fit(

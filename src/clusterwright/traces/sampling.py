@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from clusterwright.lib.errors import InvalidInput
+from clusterwright.lib.scales import DAY_S
 from clusterwright.traces.distributions import PROBABILITIES
 from clusterwright.traces.fits import Arrivals, Fit
 from clusterwright.traces.tables import Counts, Floats, Trace, Words
@@ -63,7 +64,7 @@ def draw_arrivals(arrivals: Arrivals, rng: np.random.Generator, days: float) -> 
     """
     hours = int(np.ceil(days * 24.0))
     rates = np.resize(np.array(arrivals.hourly), hours)
-    edges_s = np.minimum(np.arange(hours + 1) * 3600.0, days * 86400.0)
+    edges_s = np.minimum(np.arange(hours + 1) * 3600.0, days * DAY_S)
     expected = np.concatenate(([0.0], np.cumsum(rates * np.diff(edges_s) / 3600.0)))
     if expected[-1] > MOST_JOBS:
         raise InvalidInput(f"{days:g} days are some {expected[-1]:,.0f} jobs; at most {MOST_JOBS:,} are drawn at once")

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from clusterwright.lib.scales import GIB
 from clusterwright.model.decoders import Attention, CompressedAttention, Decoder, Experts, LatentAttention, Layer, Mlp
-from clusterwright.physics.engines.results import GIB
 from clusterwright.physics.layouts import Layout
 
 #: Tokens of earlier context that MLA expands at once in chunked prefill (vLLM `MLACommonMetadataBuilder`).

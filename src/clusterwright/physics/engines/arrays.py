@@ -14,12 +14,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterwright.lib.scales import GIB
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.caches_by_layer import bytes_per_token
 from clusterwright.physics.engines.activations import captured_sizes, forward_widths, graphs_gib, peak_gib
 from clusterwright.physics.engines.advice import Case
 from clusterwright.physics.engines.blocks import Group, Pool
-from clusterwright.physics.engines.results import GIB, Gpu
+from clusterwright.physics.engines.results import Gpu
 from clusterwright.physics.engines.settings import layout_refusal
 from clusterwright.physics.engines.vllm import LACKS, VllmSettings, pool_of, token_bytes
 from clusterwright.physics.engines.vllm_versions import GRAPHS_INSIDE_SINCE, TOKENS_BY_CONCURRENCY_SINCE

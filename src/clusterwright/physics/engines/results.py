@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-GIB: Final = 2.0**30
 #: Terms are whole multiples of 1/GRAIN GiB (1 KiB), so that sums of them are exact in double precision.
 _GRAIN: Final = 2**20
 

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from clusterwright.lib.scales import GIB
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.caches_by_layer import Kept, kept_by, kept_on_stages
 from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import sglang_flags
-from clusterwright.physics.engines.results import GIB, Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
+from clusterwright.physics.engines.results import Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
 from clusterwright.physics.engines.settings import Settings, cache_format, declared_note, has_states, layout_refusal
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.loading import Loading, load_weights

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from clusterwright.lib.scales import GIB
 from clusterwright.model.decoders import Decoder, LatentAttention
 from clusterwright.physics.caches_by_layer import Kept, StateFormats, kept_on_stages
 from clusterwright.physics.engines import vllm_versions as versions
@@ -22,7 +23,7 @@ from clusterwright.physics.engines.activations import captured_sizes, forward_gi
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.blocks import Pool, share_blocks
 from clusterwright.physics.engines.flags import vllm_flags
-from clusterwright.physics.engines.results import GIB, Band, EngineMemory, Gpu, Measured, bar, known, whole
+from clusterwright.physics.engines.results import Band, EngineMemory, Gpu, Measured, bar, known, whole
 from clusterwright.physics.engines.settings import (
     Settings,
     cache_format,

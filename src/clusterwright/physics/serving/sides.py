@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from clusterwright.lib.scales import GIB
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Array, Rows
 from clusterwright.physics.serving.traffic import Traffic, Weight
@@ -34,7 +35,6 @@ USED_SHARE: Final = 0.92
 OTHER_GIB: Final = 2.0
 #: Share of the memory that holds cache at least: where weights leave less, a run that exists raised its share.
 CACHE_SHARE: Final = 0.03
-_GIB: Final = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def side(traffic: Traffic, layout: Layout, device: Device, *, cache_tokens: floa
     bf16 = device.rate("bf16")
     token_bytes = sum(b for b, p in zip(held, traffic.pieces, strict=True) if p.limit == float("inf"))
     token_bytes = token_bytes or max(sum(held), 1.0)
-    free = device.memory_gib * _GIB * USED_SHARE - OTHER_GIB * _GIB - (dense_bytes + expert_bytes) / layout.pp
+    free = device.memory_gib * GIB * USED_SHARE - OTHER_GIB * GIB - (dense_bytes + expert_bytes) / layout.pp
     link, wide = device.between(tp), device.between(everyone)
     spread = groups > 1 and traffic.expert_layers > 0 and everyone > 1
     dense_layers = traffic.layers - (traffic.expert_layers if spread else 0)
@@ -156,7 +156,7 @@ def side(traffic: Traffic, layout: Layout, device: Device, *, cache_tokens: floa
         if spread
         else 0.0,
         exchanges=2.0 * traffic.expert_layers if spread else 0.0,
-        cache_tokens=max(free, CACHE_SHARE * device.memory_gib * _GIB) * layout.pp / token_bytes
+        cache_tokens=max(free, CACHE_SHARE * device.memory_gib * GIB) * layout.pp / token_bytes
         if cache_tokens is None
         else cache_tokens,
         groups=float(groups),

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clusterwright.lib.scales import GIB
 from clusterwright.model.decoders import Decoder, Layer
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.activations import ELEMENT, Kept, kept
@@ -28,7 +29,6 @@ from clusterwright.physics.training.shares import (
 from clusterwright.physics.training.stages import in_flight, pipelines, stage_counts
 from clusterwright.physics.training.states import states_of
 
-GIB: Final = 2.0**30
 #: Factors on the estimate between which nineteen of twenty measured peaks lie (`tools/validation/training_memory.py`).
 BAND: Final = (0.88, 1.14)
 Terms = dict[str, Any]

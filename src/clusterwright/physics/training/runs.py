@@ -6,12 +6,10 @@ Source of the interval and of goodput: `physics.failures`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.physics.failures import daly_higher_s, ettr_exact, mttf_h
 from clusterwright.physics.training.states import checkpoint_bytes
-
-_DAY_S: Final = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,9 @@ def plan_run(
     write = size / checkpointing.write_bytes_s
     stall = size / gpus / checkpointing.host_bytes_s if checkpointing.asynchronous else write
     mttf = mttf_h(nodes, per_1000_node_days)
-    best = daly_higher_s(stall, mttf * 3600) if per_1000_node_days else _DAY_S
+    best = daly_higher_s(stall, mttf * 3600) if per_1000_node_days else DAY_S
     interval = max(checkpointing.interval_s or best, write)
     goodput = ettr_exact(nodes, per_1000_node_days, restart_s, interval, stall)
-    ideal = tokens / tokens_per_s / _DAY_S
+    ideal = tokens / tokens_per_s / DAY_S
     days = ideal / goodput if goodput else float("inf")
     return Run(ideal, days, size, stall, write, interval, mttf, goodput)

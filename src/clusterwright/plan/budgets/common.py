@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from clusterwright.lib.figures import Figure
+from clusterwright.lib.scales import GIB
 from clusterwright.model.workloads import Serve
 from clusterwright.physics.engines.advice import Case
-from clusterwright.physics.engines.results import GIB, EngineMemory
+from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.loading import Loading, load_weights
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.models import PlannedModel, Served, scaled

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clusterwright.lib.figures import Figure
+from clusterwright.lib.scales import GIB
 from clusterwright.physics.caches_by_layer import kept_on_stages
 from clusterwright.physics.engines import sglang
 from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
-from clusterwright.physics.engines.results import GIB
 from clusterwright.physics.engines.settings import cache_format
 from clusterwright.physics.loading import Loading, load_weights
 from clusterwright.plan.budgets.common import Asked, Budget, draft_weights, gpu_weights, stated

@@ -6,11 +6,11 @@ import math
 from dataclasses import replace
 
 from clusterwright.lib.figures import Figure
+from clusterwright.lib.scales import GIB
 from clusterwright.physics.engines import vllm
 from clusterwright.physics.engines import vllm_versions as versions
 from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.advice import Case
-from clusterwright.physics.engines.results import GIB
 from clusterwright.physics.loading import load_weights
 from clusterwright.plan.budgets.common import Asked, Budget, draft_weights, gpu_weights, loading_of, stated
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.fitting.training_fits import TrainingFit
 from clusterwright.plan.fitting.wants import Wants
@@ -18,7 +19,7 @@ def options_of(wants: Wants) -> Options:
         return plain
     asked = None if wants.origin("survive") == "assumed" else wants.serving.survive_nodes
     rate = plain.per_1000_node_days if own.failures is None else own.failures
-    return replace(plain, per_1000_node_days=rate, repair_days=own.repair_s / 86400, spares=asked)
+    return replace(plain, per_1000_node_days=rate, repair_days=own.repair_s / DAY_S, spares=asked)
 
 
 def bill_of(fit: ServingFit | TrainingFit, wants: Wants) -> Materials | None:

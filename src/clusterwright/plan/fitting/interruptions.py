@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.physics.failures import MTTF_BAND, SPARES_MOST, ettr_exact, spared_share, spares
 from clusterwright.physics.training.runs import Run
 from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.wants import TrainingWants, Wants
 from clusterwright.plan.searching.questions import TrainingQuestion
 from clusterwright.plan.searching.training import TrainingRow
-
-_DAY_S = 86400.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def interruptions_of(question: TrainingQuestion, row: TrainingRow, wants: Wants)
 
 def covered_by(nodes: int, kept: int, failures: float, repair_s: float) -> float:
     """Share of the time in which at most `kept` of nodes + kept are in repair."""
-    return spared_share(nodes, kept, 1000 / failures, repair_s / _DAY_S) if failures else 1.0
+    return spared_share(nodes, kept, 1000 / failures, repair_s / DAY_S) if failures else 1.0
 
 
 def needed_spares(nodes: int, failures: float, repair_s: float, target: float) -> int | None:
@@ -78,7 +77,7 @@ def needed_spares(nodes: int, failures: float, repair_s: float, target: float) -
         return 0
     if target >= 1:
         return None
-    found = spares(nodes, 1000 / failures, repair_s / _DAY_S, target)
+    found = spares(nodes, 1000 / failures, repair_s / DAY_S, target)
     return None if found > SPARES_MOST else found
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from clusterwright.catalogue.catalogues import Catalogue, fold
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.lib.quantities import Quantity
+from clusterwright.lib.scales import GIB
 from clusterwright.model.hardware import Gpu, NodeShape
 from clusterwright.plan.searching.questions import Pool
 
@@ -45,7 +46,7 @@ class Machine:
     def host_gib(self) -> float | None:
         """Memory of the host for one GPU, None where the catalogue does not know it."""
         ram = None if self.shape is None else self.shape.ram
-        return None if ram is None or self.shape is None else float(ram.value) / 2**30 / self.shape.gpus
+        return None if ram is None or self.shape is None else float(ram.value) / GIB / self.shape.gpus
 
     def pool(self, gpus: int | None = None, price: float | None = None, currency: str = "USD") -> Pool:
         """GPUs of this kind: as many as are needed, or at most `gpus`; fewer than a node has make a smaller node."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.physics.training.calibration import CALIBRATED
 from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.interruptions import Interruptions
@@ -86,7 +87,7 @@ class TrainingFit:
         if self.tokens is None:
             return None
         tokens_s = self.chosen.tokens_s * self.lost.goodput.value
-        return self.tokens / tokens_s / 86400 if tokens_s else math.inf
+        return self.tokens / tokens_s / DAY_S if tokens_s else math.inf
 
     @property
     def memory_gib(self) -> Band:

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.physics.failures import RSC1_PER_1000_NODE_DAYS
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.advice import changes
@@ -34,7 +35,6 @@ _CHANGES: Final = {
     "divide weights and gradients too": ("weights divided, too (--framework torchtitan)", 0),
 }
 _SHORTEST: Final = 1024
-_DAY_S: Final = 86400.0
 
 
 #: (words, with fields of what then holds; questions of which the first that has an answer counts; what it gives up).
@@ -84,7 +84,7 @@ def _made(what: str, question: TrainingQuestion, cost: int, wants: Wants, own: T
     if row is None:
         return None
     days = None if row.days is None else row.days / _covered(row, wants.serving.survive_nodes, wants, own)
-    if days is not None and question.deadline_s is not None and days * _DAY_S > question.deadline_s:
+    if days is not None and question.deadline_s is not None and days * DAY_S > question.deadline_s:
         return None
     if _unpaid(row, question, wants, own):
         return None
@@ -121,7 +121,7 @@ def _spared(search: TrainingSearch, wants: Wants, own: TrainingWants) -> Iterato
     if kept is None:
         return
     days = row.days / _covered(row, kept, wants, own)
-    if days * _DAY_S <= deadline:
+    if days * DAY_S <= deadline:
         yield TrainingRemedy(f"{kept} spare node{'s' * (kept != 1)} (--survive {kept})", row, 2, days)
 
 

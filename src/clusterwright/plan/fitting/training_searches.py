@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.failures import RSC1_PER_1000_NODE_DAYS
 from clusterwright.physics.money import HOURS_PER_MONTH
@@ -182,7 +183,7 @@ def roomy(search: TrainingSearch, factor: float = 1.0) -> TrainingRow | None:
 def _in_time(fit: TrainingFit, own: TrainingWants) -> TrainingFit:
     """The fit, late where waiting for missing nodes makes it miss the deadline."""
     days = fit.days
-    if days is None or own.deadline_s is None or days.value * 86400 <= own.deadline_s * (1 + 1e-9):
+    if days is None or own.deadline_s is None or days.value * DAY_S <= own.deadline_s * (1 + 1e-9):
         return fit
     asked, needed = fit.lost.spares or 0, fit.lost.needed
     missed = f"with {asked} spare nodes it waits {1 - fit.lost.covered:.0%} of the time and takes {days.value:.3g} days"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.plan.fitting.prices import Hours
 
 Goal = Literal["cost", "latency", "throughput", "domain"]
@@ -78,7 +79,7 @@ class TrainingWants:
     offload: Offload = "none"
     failures: float | None = None
     restart_s: float = 600.0
-    repair_s: float = 86400.0
+    repair_s: float = DAY_S
     store_bytes_s: float | None = None
 
     @property

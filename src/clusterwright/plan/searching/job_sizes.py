@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from clusterwright.lib.scales import GIB
 from clusterwright.physics.training.states import states_of
 from clusterwright.plan.searching.machines import reported_gib, system
 from clusterwright.plan.searching.questions import TrainingQuestion
@@ -11,7 +12,6 @@ from clusterwright.plan.searching.training_columns import flop_per_token, host_g
 
 #: Most GPUs that are tried where the pool has no limit.
 _MOST: Final = 32768
-_GIB: Final = 2.0**30
 
 
 def job_sizes(question: TrainingQuestion) -> list[int]:
@@ -33,7 +33,7 @@ def _least(question: TrainingQuestion) -> float:
     if recipe.adapter_rank is None:
         states = states_of(recipe)
         divided = sum(held.divided + held.whole for held in (states.weights, states.gradients, states.optimizer))
-        least = parameters * divided / (reported_gib(question.pool.gpu) * _GIB)
+        least = parameters * divided / (reported_gib(question.pool.gpu) * GIB)
     if question.pool.host_gib is not None:
         least = max(least, host_gib(question, 1) / host_room_gib(question))
     if question.tokens is not None and question.deadline_s:

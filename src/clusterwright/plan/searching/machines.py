@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clusterwright.lib.scales import GIB
 from clusterwright.model.hardware import Gpu
-from clusterwright.physics.engines.results import GIB
 from clusterwright.physics.engines.results import Gpu as EngineGpu
 from clusterwright.physics.serving.sides import Device
 from clusterwright.plan.searching.questions import Pool

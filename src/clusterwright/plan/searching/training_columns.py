@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from clusterwright.lib.scales import DAY_S, GIB
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.calibration import CALIBRATED, SpeedConstants
 from clusterwright.physics.training.memory import host_bytes, training_memory_arrays
@@ -29,7 +30,6 @@ CHEAP: Final = ("core_attn", "layernorm", "moe_act", "mla_up_proj")
 #: Share of a host's memory that offloaded states may take: our default; the rest is for the system, data loaders and
 #: buffers that are pinned.
 HOST_SHARE: Final = 0.8
-_DAY_S: Final = 86400.0
 
 
 @dataclass(frozen=True)
@@ -129,14 +129,14 @@ def judge(
     if host_gib(question, job_gpus) > host_room_gib(question):
         reason[reason == Reason.NONE] = int(Reason.HOST)
     if question.tokens is not None and question.deadline_s is not None:
-        late = (reason == Reason.NONE) & (days_of(question, seconds, gpus(columns)) * _DAY_S > question.deadline_s)
+        late = (reason == Reason.NONE) & (days_of(question, seconds, gpus(columns)) * DAY_S > question.deadline_s)
         reason[late] = int(Reason.DEADLINE)
     return Judged(columns, reason, recompute, memory, seconds, how)
 
 
 def host_gib(question: TrainingQuestion, job_gpus: int) -> float:
     """GiB that the host of each of so many GPUs holds of what is offloaded."""
-    return host_bytes(question.decoder, Layout(dp=job_gpus), question.recipe) / 2**30
+    return host_bytes(question.decoder, Layout(dp=job_gpus), question.recipe) / GIB
 
 
 def host_room_gib(question: TrainingQuestion) -> float:
@@ -173,7 +173,7 @@ def run_of(question: TrainingQuestion, step_s: float, job_gpus: int) -> Run | No
 
 def days_of(question: TrainingQuestion, step_s: Floats, job_gpus: Ints) -> Floats:
     """(n,) days to the target, with the goodput of jobs of that size; nan without a step time."""
-    ideal = (question.tokens or 0.0) / tokens_per_step(question) * step_s / _DAY_S
+    ideal = (question.tokens or 0.0) / tokens_per_step(question) * step_s / DAY_S
     if question.losses is None:
         return ideal
     goodput = np.ones(len(step_s))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clusterwright.lib.scales import DAY_S
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.calibration import SpeedConstants
 from clusterwright.physics.training.recipes import Recipe
@@ -63,7 +64,7 @@ def explain(
         return host_words(question, layout.gpus)
     if reason == Reason.DEADLINE:
         days = float(np.nanmin(days_of(question, judged.step_s, np.full(len(judged.step_s), layout.gpus))))
-        return f"ends after {days:.3g} days, wanted {(question.deadline_s or 0) / 86400:.3g}"
+        return f"ends after {days:.3g} days, wanted {(question.deadline_s or 0) / DAY_S:.3g}"
     return _structure(question, layout, micro, reason) or WORDS[reason]
 
 

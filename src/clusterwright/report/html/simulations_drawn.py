@@ -9,6 +9,7 @@ from typing import Final
 
 from clusterwright.ledger.lines import Line
 from clusterwright.ledger.ratios import allocated_share, goodput_share
+from clusterwright.lib.scales import DAY_S
 from clusterwright.report.html.drawing import line, picture, words
 from clusterwright.report.html.elements import Html, fold, h, markup, table
 from clusterwright.report.html.simulations_style import filled, mark_of, patterns
@@ -93,7 +94,7 @@ def _row(
             total = sum(sums.values())
             since, until = column * found.column_s, min((column + len(group)) * found.column_s, found.end_s)
             parts = ", ".join(f"{p} {100 * s / total:.0f} %" for p, s in sums.items() if s > 0.005 * total)
-            tip = f"{name}, day {since / 86400:.2f} to {until / 86400:.2f}: {parts}"
+            tip = f"{name}, day {since / DAY_S:.2f} to {until / DAY_S:.2f}: {parts}"
             shapes.append(filled(x, y, width, row_px - 1, first, key, tip))
             if wrong:
                 high = min(row_px - 1, max(2.0, (row_px - 1) * sums[wrong] / total))
@@ -121,10 +122,10 @@ def _sums(cells: Sequence[tuple[tuple[str, float], ...]]) -> dict[str, float]:
 
 
 def _time_axis(found: Picture, y: float) -> list[Html]:
-    days = found.end_s / 86400
+    days = found.end_s / DAY_S
     step = next((s for s in (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 90, 365) if days / s <= 12), 3650)
     columns = max((len(cells) for cells in found.cells), default=1)
-    scale = _WIDTH / max(1e-9, columns * found.column_s / 86400)
+    scale = _WIDTH / max(1e-9, columns * found.column_s / DAY_S)
     shapes = [line(_LEFT, y + 2, _LEFT + _WIDTH, y + 2, "axis")]
     for number in range(int(days / step + 1e-9) + 1):
         x = _LEFT + number * step * scale

@@ -10,10 +10,11 @@ import pytest
 from validation.training_systems import SYSTEMS
 
 from builders.decoders import DEEPSEEK_V3, LLAMA, QWEN3_MOE, decoder
+from clusterwright.lib.scales import GIB
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.training.activations import kept
 from clusterwright.physics.training.advice import changes
-from clusterwright.physics.training.memory import GIB, training_memory, training_memory_arrays
+from clusterwright.physics.training.memory import training_memory, training_memory_arrays
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.physics.training.shares import adapter_parameters
 
