@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clusterwright.plan.engines import unserved
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.searching.disaggregated import Split
 
@@ -33,11 +34,12 @@ class Apart:
 
 def apart_of(fit: ServingFit) -> Apart:
     """The split of a machine at the load that was asked for, and why there is none."""
-    split, best = fit.search.split, fit.best
+    refused, best = unserved(fit.question.engine, fit.machine.gpu.vendor), fit.best
+    split = None if refused else fit.search.split
     return Apart(
         fit.machine.asked,
         split,
-        "" if split else _why(fit),
+        "" if split else refused or _why(fit),
         None if best is None else best.charged_gpus,
         None if best is None else best.cost_per_h,
         fit.question.pool.currency,

@@ -15,6 +15,7 @@ from clusterwright.model.calibrations import Calibration
 from clusterwright.model.decoders import Decoder
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
+from clusterwright.plan.engines import unserved
 from clusterwright.plan.fitting.bands import Band, SpeedBasis, speed_basis
 from clusterwright.plan.fitting.carrying import all_parts, all_parts_at_peak, carried
 from clusterwright.plan.fitting.machines import Machine
@@ -282,6 +283,9 @@ def answer(
     found, wider = calibrated(question, known)[1], closest(known, question.engine)
     basis = speed_basis(found, wider, question.engine, machine.gpu.name, question.decoder.name, _spans(question, best))
     plain = ServingFit(machine, search, _verdict(search), basis, price, best, utilisation=wants.serving.utilisation)
+    refused = unserved(question.engine, machine.gpu.vendor)
+    if refused:
+        return replace(plain, verdict="impossible", best=None, said=refused)
     if best is None:
         return replace(plain, nearest=search.nearest)
     short, long = basis.tpot

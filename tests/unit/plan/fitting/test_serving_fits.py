@@ -256,3 +256,15 @@ def test_nodes_that_replicas_do_not_fill_are_said_with_what_whole_nodes_cost() -
     full = ask("llama-3.1-405b", "h100", rate="1", price="3")
     assert full.first.chosen.charged_gpus == full.first.chosen.nodes * 8
     assert not [line for line in basis_lines(full, internal=True) if "money counts" in line]
+
+
+def test_an_engine_of_one_vendor_is_refused_on_gpus_of_another_and_nothing_is_advised() -> None:
+    answer = ask("llama-3.1-8b", "mi300x", engine="tensorrt-llm", rate="5")
+    assert answer.first.verdict == "impossible"
+    assert "NVIDIA alone" in answer.first.missed
+    assert not answer.remedies
+    mixed = ask("llama-3.1-8b", "mi300x,h100", engine="tensorrt-llm", rate="5")
+    assert [(fit.machine.asked, fit.verdict) for fit in mixed.fits] == [("h100", "holds"), ("mi300x", "impossible")]
+    power = ask("llama-3.1-8b", "mi300x", engine="tensorrt-llm", budget="$50k/month", price="2")
+    assert power.first.verdict == "impossible"
+    assert ask("llama-3.1-8b", "mi300x", engine="vllm", rate="5").holds
