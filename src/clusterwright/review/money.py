@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.catalogue.shelf_lives import OF_ALTERNATIVE, SHELF_LIVES
-from clusterwright.lib.figures import Origin
+from clusterwright.lib.figures import Figure, Origin
 from clusterwright.lib.quantities import CURRENCIES, Quantity
 from clusterwright.model.economics import Economics
 from clusterwright.model.findings import Severity
 from clusterwright.plan.ages import aged_inputs
+from clusterwright.plan.results.money import AlternativeCost, UnitCost
 from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.results.services import ServicePlan
 from clusterwright.plan.results.trainings import TrainingPlan
@@ -341,21 +342,20 @@ def break_even(subject: Subject) -> Iterator[Hit]:
                 yield undecided("economics", f"a unit cost ({unit.reason})", _supply(unit))
             continue
         for other in unit.alternatives:
-            point = other.break_even
             trains = subject.workloads[unit.workload].train is not None
             sold = not (trains and other.kind == "model-api")  # an API sells answers, not training runs
             if isinstance(other.unit_cost, Unplanned) and sold and _is_priced(economics, other.name):
                 reason = other.unit_cost.reason
                 yield undecided(f"economics.alternatives.{other.name}", f"what {unit.workload} costs there ({reason})")
             share = unit.share or plan.utilisation
-            if point is None or point.value <= share.value:
+            if not _is_dearer(unit, other, share):
                 continue
-            reach = f"even at {point.value:.0%} useful time" + (", which never is" if point.value > 1 else "")
+            reach = _even(other)
             whose = "declared" if unit.unit_cost is unit.at_declared else "that the declared load uses"
             ours = f"ours {unit.unit_cost} at the {share.value:.0%} useful time {whose}"
             message = f"{unit.workload}: {other.name} costs {other.unit_cost}, {ours}"
             path = f"economics.alternatives.{other.name}"
-            yield Hit(path, f"{message}; {reach}", weight=_gap(point.value))
+            yield Hit(path, f"{message}; {reach}", weight=_gap(other))
 
 
 def _is_priced(economics: Economics, name: str) -> bool:
@@ -363,9 +363,25 @@ def _is_priced(economics: Economics, name: str) -> bool:
     return other is not None and any((other.price, other.input_price and other.output_price))
 
 
-def _gap(point: float) -> int:
+def _is_dearer(unit: UnitCost, other: AlternativeCost, share: Figure) -> bool:
+    """Whether ours costs more; of one without a break-even, which is as busy as ours, at any useful time."""
+    if isinstance(other.unit_cost, Unplanned):
+        return False
+    if other.break_even is not None:
+        return other.break_even.value > share.value
+    return other.even_price is not None and other.unit_cost.value < unit.unit_cost.value
+
+
+def _even(other: AlternativeCost) -> str:
+    if other.break_even is None:
+        return f"even at {other.even_price} there, whatever the useful time"
+    point = other.break_even.value
+    return f"even at {point:.0%} useful time" + (", which never is" if point > 1 else "")
+
+
+def _gap(other: AlternativeCost) -> int:
     """Weight: an alternative that wins at any utilisation changes more than one that wins by a little."""
-    return 85 if point > 1 else 75
+    return 85 if other.break_even is None or other.break_even.value > 1 else 75
 
 
 def _supply(unplanned: Unplanned) -> str:

@@ -151,6 +151,14 @@ def test_break_even_above_all_time_is_said_as_the_plan_says_it() -> None:
     assert "even at " in said[0]
 
 
+@pytest.mark.parametrize(("price", "cheaper"), [("$0.10/GPU-h", True), ("$90/GPU-h", False)])
+def test_bought_machines_that_are_as_busy_as_ours_have_an_even_price_instead(price: str, cheaper: bool) -> None:
+    own = f"economics.alternatives.own={{kind: on-premises, price: {price}, denominator: accepted Mtok}}"
+    said = [f.message for f in findings("break-even-above-plan", own) if "chat: own" in f.message]
+    assert bool(said) == cheaper
+    assert all("GPU-h there, whatever the useful time" in message for message in said)
+
+
 @pytest.mark.parametrize("field", ["idle", "retries", "failed"])
 def test_a_share_that_leaves_nothing_useful_is_an_error_at_its_place(field: str) -> None:
     found = only("nothing-useful", f"economics.shares.{field}=100%")
