@@ -63,16 +63,6 @@ def engine_unknown(sheet: Sheet, prefix: str, path: str, serve: Serve) -> Unplan
     return sheet.miss(prefix, f"{path}.engine: this version knows no engine '{engine.name}'; {meant}")
 
 
-def unserved(engine: str, vendor: str) -> str:
-    """Why the engine runs on no GPU of a vendor, "" where it does.
-
-    Source: TensorRT-LLM documentation, Support Matrix (GPUs of NVIDIA alone).
-    """
-    if engine == "tensorrt-llm" and vendor != "nvidia":
-        return f"TensorRT-LLM runs on GPUs of NVIDIA alone, and this is one of {vendor.upper()}"
-    return ""
-
-
 def engine_layout(engine: str, layout: Layout) -> EngineLayout:
     """The layout as the engine groups ranks.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterwright.plan.engines import unserved
+from clusterwright.physics.engines.vendors import unserved
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.searching.disaggregated import Split
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusterwright.plan.engines import unserved
+from clusterwright.physics.engines.vendors import unserved
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.searching.questions import ServingQuestion
 from clusterwright.plan.searching.serving import ServingRow, search_serving

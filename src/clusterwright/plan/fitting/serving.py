@@ -13,9 +13,9 @@ import numpy as np
 from clusterwright.catalogue.calibrations import closest
 from clusterwright.model.calibrations import Calibration
 from clusterwright.model.decoders import Decoder
+from clusterwright.physics.engines.vendors import unserved
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
-from clusterwright.plan.engines import unserved
 from clusterwright.plan.fitting.bands import Band, SpeedBasis, speed_basis
 from clusterwright.plan.fitting.carrying import all_parts, all_parts_at_peak, carried
 from clusterwright.plan.fitting.machines import Machine
