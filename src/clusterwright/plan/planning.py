@@ -11,7 +11,7 @@ from clusterwright.plan.drafts import Draft, allowed_sites
 from clusterwright.plan.economics import Use, plan_compute, plan_costs, read_use
 from clusterwright.plan.gathering import Overlay, Sheet
 from clusterwright.plan.models import find_model
-from clusterwright.plan.placing import Nodes, Placement, place
+from clusterwright.plan.placing import Nodes, Placement
 from clusterwright.plan.results.clusters import PoolPlan
 from clusterwright.plan.results.money import CapacityPlan, EconomicsPlan, UnitCost
 from clusterwright.plan.results.payloads import PayloadPlan
@@ -23,6 +23,7 @@ from clusterwright.plan.service_drafts import draft_service
 from clusterwright.plan.sites import Site, find_sites
 from clusterwright.plan.spares import plan_spares
 from clusterwright.plan.splits import draft_split
+from clusterwright.plan.spreading import groups_of, place_to_survive
 from clusterwright.plan.training_drafts import draft_training
 from clusterwright.plan.unit_costs import plan_economics
 from clusterwright.plan.workloads import finish_workload
@@ -48,10 +49,9 @@ def plan_architecture(
     drafts = [
         _draft(sheet, name, w, sites, goal or w.goal or "cost") for name, w in sheet.architecture.workloads.items()
     ]
-    groups = [group for draft in drafts for group in (draft.first, draft) if group is not None]
-    requests = [d.request for d in groups if d.request is not None]
     pools = [Nodes(s.name, s.working, s.gpus_per_node) for s in sites]
-    placement = place(requests, pools)
+    drafts, placement = place_to_survive(drafts, pools)
+    groups = groups_of(drafts)
     _check_placement(sheet, groups, placement, sites)
     use = read_use(sheet)
     workloads = tuple(finish_workload(sheet, d, groups, placement, pools, use) for d in drafts)
