@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterwright.physics.engines.vendors import unserved
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.searching.disaggregated import Split
 
@@ -34,7 +33,7 @@ class Apart:
 
 def apart_of(fit: ServingFit) -> Apart:
     """The split of a machine at the load that was asked for, and why there is none."""
-    refused, best = unserved(fit.question.engine, fit.machine.gpu.vendor), fit.best
+    refused, best = fit.refused, fit.best
     split = None if refused else fit.search.split
     return Apart(
         fit.machine.asked,

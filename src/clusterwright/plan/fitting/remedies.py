@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusterwright.physics.engines.vendors import unserved
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.searching.questions import ServingQuestion
 from clusterwright.plan.searching.serving import ServingRow, search_serving
@@ -30,7 +29,7 @@ class Remedy:
 
 def remedies(fit: ServingFit) -> tuple[Remedy, ...]:
     """Changes after which the machine holds, the least that is given up first."""
-    if fit.verdict == "holds" or unserved(fit.question.engine, fit.machine.gpu.vendor):
+    if fit.verdict == "holds" or fit.refused:
         return ()
     found = list(_found(fit))
     return tuple(sorted(found, key=lambda r: (r.cost, r.row.gpus, r.row.layout.gpus)))

@@ -16,6 +16,7 @@ from clusterwright.model.decoders import Decoder
 from clusterwright.physics.engines.vendors import unserved
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
+from clusterwright.plan.engines import VERSIONS
 from clusterwright.plan.fitting.bands import Band, SpeedBasis, speed_basis
 from clusterwright.plan.fitting.carrying import all_parts, all_parts_at_peak, carried
 from clusterwright.plan.fitting.machines import Machine
@@ -71,6 +72,13 @@ class ServingFit:
     def constants(self) -> Constants:
         """Of the engine's speed."""
         return self.search.constants
+
+    @property
+    def refused(self) -> str:
+        """Why the engine does not run on this GPU at all, "" where it does."""
+        gpu, asked = self.machine.gpu, self.question
+        release = asked.version or VERSIONS[asked.engine]
+        return unserved(asked.engine, gpu.vendor, gpu.compute_capability, release)
 
     @property
     def chosen(self) -> ServingRow:
@@ -283,7 +291,7 @@ def answer(
     found, wider = calibrated(question, known)[1], closest(known, question.engine)
     basis = speed_basis(found, wider, question.engine, machine.gpu.name, question.decoder.name, _spans(question, best))
     plain = ServingFit(machine, search, _verdict(search), basis, price, best, utilisation=wants.serving.utilisation)
-    refused = unserved(question.engine, machine.gpu.vendor)
+    refused = plain.refused
     if refused:
         return replace(plain, verdict="impossible", best=None, said=refused)
     if best is None:

@@ -268,3 +268,12 @@ def test_an_engine_of_one_vendor_is_refused_on_gpus_of_another_and_nothing_is_ad
     power = ask("llama-3.1-8b", "mi300x", engine="tensorrt-llm", budget="$50k/month", price="2")
     assert power.first.verdict == "impossible"
     assert ask("llama-3.1-8b", "mi300x", engine="vllm", rate="5").holds
+
+
+def test_a_gpu_that_builds_of_an_engine_left_out_is_refused_with_the_release_that_still_runs_there() -> None:
+    refused = ask("qwen3-8b", "v100")
+    assert refused.first.verdict == "impossible"
+    assert "vllm 0.19 runs on it" in refused.first.missed
+    assert not refused.remedies
+    assert ask("qwen3-8b", "v100", engine="vllm 0.19").holds
+    assert ask("qwen3-8b", "t4").holds
