@@ -66,7 +66,10 @@ def _misfits(plan: Plan) -> list[str]:
 
 def _workload(workload: WorkloadPlan, plan: Plan, layouts: bool) -> list[str]:
     lines = [f"{workload.name}: {workload.kind} of {workload.model}"]
-    lines += _layout(workload, layouts) + memory_lines(workload.memory)
+    split = workload.service.split if isinstance(workload.service, ServicePlan) else None
+    lines += _layout(workload, layouts)
+    lines += [line("", "memory and command line are those of a decode worker")] if split is not None else []
+    lines += memory_lines(workload.memory)
     if isinstance(workload.service, ServicePlan):
         lines += service_lines(workload.service)
     elif isinstance(workload.service, Unplanned):
@@ -101,7 +104,7 @@ def _layout(workload: WorkloadPlan, full: bool) -> list[str]:
     if not workload.replicas_placed and workload.chosen is not None and not workload.chosen.feasible:
         count += ", since it cannot run so"
     where = f" on {', '.join(shown)}" if shown else ""
-    lines = [line("placement", f"{workload.layout}{where}; {count}")]
+    lines = [line("placement", f"{workload.layout_words}{where}; {count}")]
     chosen = workload.chosen
     if chosen is not None:
         lines.append(line("", f"{chosen.reason}; {chosen.failure_domain}"))

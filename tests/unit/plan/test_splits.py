@@ -136,6 +136,7 @@ def test_the_curve_is_of_all_workers_and_reports_say_all():
     assert curve.gpus == service().split.gpus
     assert curve.points[0].ttft_s < curve.points[-1].ttft_s
     text = " ".join(render_plan(planned()).split())
+    assert "prefill TP4, decode TP2 on n-1" in text
     assert "workers of TP4, each carries" in text
     assert "of a mean prompt's cache" in text
     values = plan_values(planned())["workloads"][0]["service"]["split"]

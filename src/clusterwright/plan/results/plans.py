@@ -53,6 +53,14 @@ class WorkloadPlan:
         return next((c for c in self.choices if c.chosen), None)
 
     @property
+    def layout_words(self) -> str:
+        """Layout of a replica, or of a prefill and of a decode worker; "" without one."""
+        split = self.service.split if isinstance(self.service, ServicePlan) else None
+        if split is not None:
+            return f"prefill {split.prefill.layout}, decode {split.decode.layout}"
+        return "" if self.layout is None else str(self.layout)
+
+    @property
     def wanted_gpus(self) -> int:
         """GPUs of all replicas, or of all prefill and decode workers, that it should have; 0 without a layout."""
         if isinstance(self.service, ServicePlan) and self.service.split is not None:
