@@ -176,7 +176,7 @@ def _parts(
         )
     )
     context = sheet.assumed(
-        f"training.context.{layout.tp}.{layout.pp}.{layout.cp}.{layout.dp > 1}.{layout.ep > 1}",
+        f"training.context.{str(layout).replace(' ', '-')}",
         terms["CUDA context and NCCL"],
         "GiB",
         f"CUDA context {MEMORY.context_gib:g} GiB and {MEMORY.communicator_gib:g} GiB per communicator (NCCL buffers)",

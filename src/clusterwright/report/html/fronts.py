@@ -96,9 +96,10 @@ def _front(front: Front, key: str) -> Html:
 def _said(front: Front) -> str:
     constants = f"constants {front.calibrated_on}" if front.calibrated_on else "constants that nobody measured"
     planned = f" Of the planned layout it says: {front.planned_reason}." if front.planned_reason else ""
+    losses = " Costs count spares for the declared losses, times are those after them." if front.lost_nodes else ""
     return (
         f"The search judged {front.tried:,} layouts at the declared load, lengths and targets ({constants}); "
-        f"{len(front.points)} are possible, spares for the declared losses counted.{planned}"
+        f"{len(front.points)} are possible.{losses}{planned}"
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from builders.pages import Node, parse_page
 from clusterwright.plan.fronts import Front, Lost, Point, TrainingFront, TrainingPoint
 from clusterwright.report.html.fronts import render_fronts
+from clusterwright.report.plan_layouts import layout_lines
 
 
 def point(layout: str, cost: float, tpot_s: float, **marks: bool) -> Point:
@@ -115,3 +116,11 @@ def test_nothing_possible_shows_the_reasons_alone() -> None:
     assert not list(shown.all("circle"))
     assert "needs 1.5 GiB more" in shown.text
     assert render_fronts([replace(FRONT, points=(), losers=())]) == ""
+
+
+def test_times_after_losses_are_said_to_be_such_in_page_and_text() -> None:
+    after = replace(FRONT, lost_nodes=1)
+    assert "times are those after them" in render_fronts([after])
+    assert "times are those after them" not in render_fronts([FRONT])
+    assert "time per token after the declared losses: " in layout_lines(after)[0]
+    assert "after the declared losses" not in layout_lines(FRONT)[0]
