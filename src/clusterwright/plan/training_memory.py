@@ -137,44 +137,8 @@ def _parts(
                 (label, _of_tokens(sheet, prefix, path, train, model, layout, recipe, peak, label, what, where))
             )
     if terms.get("communication buckets"):
-        elements = sheet.constant(
-            "deepspeed.bucket_elements",
-            MEMORY.bucket_elements,
-            "elements",
-            "DeepSpeed configuration documentation, 2025",
-        )
-        each = terms["communication buckets"] / MEMORY.bucket_elements
-        parts.append(
-            (
-                "communication buckets",
-                sheet.derive(
-                    f"{prefix}.communication_buckets",
-                    "GiB",
-                    "flat 16-bit buffers of reduce and gather (DeepSpeed)",
-                    lambda n: n * each,
-                    elements,
-                ),
-            )
-        )
-    reserve = sheet.constant(
-        f"training.reserve.{recipe.framework}.{recipe.sharding}", MEMORY.reserved(recipe), "", _SOURCE
-    )
-    churning = churned((label for label, _ in parts), recipe)
-    whole = len(churning) == len(parts)
-    parts.append(
-        (
-            "allocator reserve",
-            sheet.derive(
-                f"{prefix}.reserve",
-                "GiB",
-                "(reserved ÷ allocated − 1) × sum of "
-                + ("the parts" if whole else "what comes and goes within a step"),
-                lambda r, *p: (r - 1) * sum(p),
-                reserve,
-                *(f for label, f in parts if label in churning),
-            ),
-        )
-    )
+        parts.append(("communication buckets", _buckets(sheet, prefix, terms["communication buckets"])))
+    parts.append(("allocator reserve", _reserve(sheet, prefix, recipe, parts)))
     context = sheet.assumed(
         f"training.context.{str(layout).replace(' ', '-')}",
         terms["CUDA context and NCCL"],
@@ -182,6 +146,32 @@ def _parts(
         f"CUDA context {MEMORY.context_gib:g} GiB and {MEMORY.communicator_gib:g} GiB per communicator (NCCL buffers)",
     )
     return (*parts, ("CUDA context and NCCL", context))
+
+
+def _buckets(sheet: Sheet, prefix: str, gib: float) -> Figure:
+    elements = sheet.constant(
+        "deepspeed.bucket_elements", MEMORY.bucket_elements, "elements", "DeepSpeed configuration documentation, 2025"
+    )
+    each = gib / MEMORY.bucket_elements
+    words = "flat 16-bit buffers of reduce and gather (DeepSpeed)"
+    return sheet.derive(f"{prefix}.communication_buckets", "GiB", words, lambda n: n * each, elements)
+
+
+def _reserve(sheet: Sheet, prefix: str, recipe: Recipe, parts: list[tuple[str, Figure]]) -> Figure:
+    """What the allocator holds beyond what comes and goes within a step."""
+    reserve = sheet.constant(
+        f"training.reserve.{recipe.framework}.{recipe.sharding}", MEMORY.reserved(recipe), "", _SOURCE
+    )
+    churning = churned((label for label, _ in parts), recipe)
+    of = "the parts" if len(churning) == len(parts) else "what comes and goes within a step"
+    return sheet.derive(
+        f"{prefix}.reserve",
+        "GiB",
+        f"(reserved ÷ allocated − 1) × sum of {of}",
+        lambda r, *p: (r - 1) * sum(p),
+        reserve,
+        *(f for label, f in parts if label in churning),
+    )
 
 
 def _of_tokens(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from clusterwright.lib.figures import Figure
+from clusterwright.plan.bills import Yield
 from clusterwright.plan.drafts import Draft
 from clusterwright.plan.economics import Costs
 from clusterwright.plan.gathering import Sheet
@@ -12,7 +13,6 @@ from clusterwright.plan.results.plans import WorkloadPlan
 from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.plan.results.services import ServicePlan
 from clusterwright.plan.results.trainings import TrainingPlan
-from clusterwright.plan.unit_costs import Yield
 
 #: Denominator in words → unit.
 _UNITS = (
