@@ -63,14 +63,15 @@ def checkpoint_lines(checkpoint: CheckpointPlan | Unplanned | None) -> list[str]
     if isinstance(checkpoint, Unplanned):
         return [line("checkpoint", f"not planned: {checkpoint.reason}")]
     parts = [f"{show(checkpoint.size)} every {show(checkpoint.every)}, {checkpoint.mode}"]
-    for label, figure, limit in (
-        ("write", checkpoint.write_time, None),
-        ("stall", checkpoint.stall, checkpoint.stall_within),
-        ("restore", checkpoint.restore, checkpoint.restore_within),
-        ("loses at most", checkpoint.lost_work, checkpoint.lost_work_target),
+    for label, figure, limit, binds in (
+        ("write", checkpoint.write_time, None, checkpoint.write_binding),
+        ("stall", checkpoint.stall, checkpoint.stall_within, ""),
+        ("restore", checkpoint.restore, checkpoint.restore_within, checkpoint.restore_binding),
+        ("loses at most", checkpoint.lost_work, checkpoint.lost_work_target, ""),
     ):
         if figure is not None:
-            parts.append(f"{label} {show(figure)}" + (f" of {show(limit)}" if limit else ""))
+            allowed = f" of {show(limit)}" if limit else ""
+            parts.append(f"{label} {show(figure)}{allowed}" + (f" (slowest: {binds})" if binds else ""))
     lines = [line("checkpoint", ", ".join(parts))]
     if checkpoint.best is not None and checkpoint.waste is not None and checkpoint.best_waste is not None:
         best = f"{show(checkpoint.best)} would be the best interval (Daly): {show(checkpoint.best_waste)} of time lost"

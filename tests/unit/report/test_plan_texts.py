@@ -55,6 +55,18 @@ def test_a_misfit_stands_before_everything_else():
     assert "workloads.chat.service.losses" in lines[3]
 
 
+@pytest.mark.parametrize(
+    ("changed", "slowest"),
+    [((), "store"), (("fabric.networks.eth.rate=10 Gb/s", "fabric.networks.eth.ports=1"), "network")],
+)
+def test_a_checkpoint_names_the_link_that_is_slowest(changed, slowest):
+    plan = planned(*changed)
+    found = plan.workload("finetune").checkpoint
+    assert found.write_binding == slowest
+    text = " ".join(render_plan(plan).split())
+    assert f"write {show(found.write_time)} (slowest: {slowest})" in text
+
+
 def test_gaps_name_what_to_state():
     text = render_plan(planned("storage.stores.object.read="))
     assert "(state storage.stores.object.read)" in " ".join(text.split())
