@@ -7,13 +7,13 @@ the sequences within the target per later token. Source of the split: DistServe,
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from clusterwright.lib.figures import Figure
 from clusterwright.model.workloads import Serve, WorkerGroup, Workload
 from clusterwright.plan.collectives import fabric_rate, nic_rate
 from clusterwright.plan.drafts import Draft, count_replicas, find_site, request_of
-from clusterwright.plan.engines import engine_unknown
+from clusterwright.plan.engines import engine_unknown, read_engine
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.layouts import declared_layout, why_impossible
 from clusterwright.plan.models import PlannedModel, find_model
@@ -24,6 +24,10 @@ from clusterwright.plan.services import Load, read_load, replica_rate
 from clusterwright.plan.serving_memory import lengths, plan_serving_memory
 from clusterwright.plan.sites import Site
 from clusterwright.plan.split_searches import searched_halves
+
+#: Engines that hand caches over between workers with the same speculation only: the prefill workers then hold the
+#: drafter too (vLLM documentation, NixlConnector Compatibility Matrix, note 1).
+_DRAFTERS_ALIKE: Final = ("vllm",)
 
 
 class _Half(NamedTuple):
@@ -107,17 +111,19 @@ def _half(
     layout: Layout,
 ) -> _Half | Unplanned:
     path, own = f"workloads.{name}.serve", f"workloads.{name}{'.prefill' if half == 'prefill' else ''}"
-    if half == "prefill":
-        serve = serve.model_copy(update={"speculation": None})  # nothing is drafted before the first token
+    plain = serve.model_copy(update={"speculation": None})
     against = why_impossible(layout, site, model.decoder)
     if against:
         sheet.misfit(f"{own}.placement", f"{path}.disaggregated.{half}", against)
         return Unplanned(f"{own}.memory", f"{half} workers: {against}")
-    memory = plan_serving_memory(sheet, f"{own}.memory", path, serve, model, site, layout)
+    drafting = half == "decode" or read_engine(serve.engine).name in _DRAFTERS_ALIKE
+    holding = serve if drafting else plain
+    memory = plan_serving_memory(sheet, f"{own}.memory", path, holding, model, site, layout)
     if isinstance(memory, Unplanned):
         return memory
+    running = serve if half == "decode" else plain  # nothing is drafted before the first token
     load = read_load(
-        sheet, name, workload, serve, model, site, layout, memory, f"{own}.service", decodes=half == "decode"
+        sheet, name, workload, running, model, site, layout, memory, f"{own}.service", decodes=half == "decode"
     )
     return load if isinstance(load, Unplanned) else _Half(layout, memory, load)
 

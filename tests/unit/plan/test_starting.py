@@ -87,3 +87,28 @@ def test_no_worker_of_vllm_that_hands_caches_over_has_stages():
     split = planned(f"{SERVE}.parallel=", f"{SERVE}.disaggregated=true", "workloads.chat.target={ttft_p95: 3 s}")
     halves = split.workload("chat").service.split
     assert halves.prefill.layout.pp == halves.decode.layout.pp == 1
+
+
+@pytest.mark.parametrize(("engine", "drafts"), [("vllm 0.11", True), ("sglang 0.5", False)])
+def test_prefill_workers_speculate_where_the_engine_hands_over_between_equals_only(engine, drafts):
+    mtp = f"{SERVE}.speculation={{method: mtp, tokens: 1, acceptance: 80%}}"
+    large = "workloads.chat.model=deepseek-ai/DeepSeek-V3"
+    halves = f"{SERVE}.disaggregated={{prefill: {{parallel: {{tp: 8}}}}, decode: {{parallel: {{tp: 8}}}}}}"
+    split = planned(large, mtp, f"{SERVE}.parallel=", halves, f"{SERVE}.engine={engine}").workload("chat").service.split
+    assert ("specul" in " ".join(split.prefill.memory.flags)) == drafts
+    assert "specul" in " ".join(split.decode.memory.flags)
+
+
+@pytest.mark.parametrize("version", ["0.11", "0.28"])
+def test_old_vllm_reads_no_caches_of_wider_prefill_workers(version):
+    wide = ("workloads.chat.model=Qwen/Qwen3-235B-A22B", f"{SERVE}.parallel=", f"{SERVE}.disaggregated=true")
+    slow = (
+        "workloads.chat.target={ttft_p95: 2 s, tpot_p95: 30 ms}",
+        f"{SERVE}.in=8000 tokens",
+        f"{SERVE}.rate=10 req/s",
+    )
+    split = planned(*wide, *slow, f"{SERVE}.engine=vllm {version}").workload("chat").service.split
+    if version == "0.11":
+        assert split.prefill.layout.tp <= split.decode.layout.tp
+    else:
+        assert split.prefill.layout.tp > split.decode.layout.tp

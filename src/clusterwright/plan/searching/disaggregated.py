@@ -8,7 +8,7 @@ the time per token and their caches. Source of the split: DistServe, OSDI 2024; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,6 +28,9 @@ _FITTING: Final = (Reason.NONE, Reason.TTFT, Reason.TPOT, Reason.LOAD)
 #: Engines whose usual connector hands over no cache that lies in several stages: vLLM's NixlConnector
 #: (vllm-project/vllm#40674, #52913; from #45880 on only one that pushes, and only from prefill workers).
 _ONE_STAGE: Final = ("vllm",)
+#: Last vLLM that is known to refuse prefill workers with more tensor ranks than decode workers have
+#: (vllm-project/vllm#43523, lifted by #27274).
+_NO_WIDER_PREFILL_UNTIL: Final = (0, 11)
 #: Most prefill workers of one unit where no load says how many there are.
 _MOST: Final = 8
 #: Share of the best rate per GPU that narrower or fewer workers may carry and still be taken where there is no load.
@@ -81,12 +84,21 @@ def split_service(question: ServingQuestion, constants: Constants, judged: Judge
         return None
     second = _cheapest(question, decoded, held.wide)
     step = float(decode.at(np.maximum(running, 1e-6)).tpot_mean_s[second])
-    prefilled = prefill.largest_arriving(step, handover)
+    prefilled = np.where(
+        _reads_from(question, judged.sizes["tp"][rows], second), prefill.largest_arriving(step, handover), 0.0
+    )
     if not prefilled.max() > 0:
         return None
     first = _cheapest(question, prefilled, held.wide)
     counts = _counts(question, float(prefilled[first]), float(decoded[second]), held.wide[[first, second]])
     return _split(question, judged, rows, held, (prefill, decode), (first, second), counts, handover)
+
+
+def _reads_from(question: ServingQuestion, tensor: Ints, decode: int) -> Any:
+    """Whether the decode worker can read caches of prefill workers with so many tensor ranks each."""
+    if question.engine != "vllm" or question.version is None or question.version > _NO_WIDER_PREFILL_UNTIL:
+        return np.ones(len(tensor), dtype=bool)
+    return tensor <= tensor[decode]
 
 
 def _cheapest(question: ServingQuestion, each: Floats, wide: Ints) -> int:
