@@ -25,7 +25,7 @@ def engine_gpu(pool: Pool) -> EngineGpu:
 
 
 def inner_domain(pool: Pool) -> int:
-    """GPUs that reach each other without a NIC: by their own links, else over PCIe inside a node."""
+    """GPUs that exchange in every layer without a NIC: over their own links, without any over PCIe inside a node."""
     return max(pool.domain_gpus, 1) if _linked(pool) else pool.gpus_per_node
 
 
@@ -35,6 +35,14 @@ def link_bytes_s(pool: Pool) -> float:
     if _linked(pool) and gpu.scale_up is not None:
         return float(gpu.scale_up.per_direction.value)
     return float(gpu.pcie.rate.value) / 8 if gpu.pcie else 0.0
+
+
+def joined(pool: Pool) -> str:
+    """How many GPUs may exchange in every layer, and by what, in words."""
+    domain = inner_domain(pool)
+    if node_link(pool)[0] > domain:
+        return f"bridges join {domain} GPUs, PCIe the others of a node"
+    return f"{domain} GPUs reach each other without a NIC"
 
 
 def node_link(pool: Pool) -> tuple[int, float]:

@@ -40,7 +40,7 @@ WORDS: dict[Reason, str] = {
     Reason.COPIES: "whole copies are replicas of their own",
     Reason.POOL: "more GPUs than the pool has",
     Reason.NODES: "does not fill whole nodes",
-    Reason.DOMAIN: "tensor ranks leave the domain in which GPUs reach each other without a NIC",
+    Reason.DOMAIN: "tensor ranks leave the GPUs that are linked to each other",
     Reason.NETWORK: "leaves its node, and no network is known",
     Reason.HEADS: "query heads do not divide",
     Reason.KV_HEADS: "KV heads neither divide nor repeat evenly",

@@ -10,7 +10,7 @@ import numpy as np
 from clusterwright.physics.engines.results import EngineMemory
 from clusterwright.physics.layouts import Layout
 from clusterwright.plan.searching import memories
-from clusterwright.plan.searching.machines import inner_domain
+from clusterwright.plan.searching.machines import joined
 from clusterwright.plan.searching.questions import Goal, ServingQuestion
 from clusterwright.plan.searching.reasons import WORDS, Reason
 from clusterwright.plan.searching.shapes import Shape, shape_of
@@ -94,7 +94,7 @@ def _too_slow(question: ServingQuestion, reason: Reason, judged: Judged) -> str:
 
 
 def _structure(question: ServingQuestion, shape: Shape, layout: Layout, reason: Reason) -> str | None:
-    pool, node, domain = question.pool, question.pool.gpus_per_node, inner_domain(question.pool)
+    pool, node = question.pool, question.pool.gpus_per_node
     everyone, inside = layout.tp * layout.dp, layout.tp * layout.dp // min(layout.ep, layout.tp * layout.dp)
     heads = " and ".join(str(h) for h in shape.kv_heads)
     return {
@@ -102,8 +102,7 @@ def _structure(question: ServingQuestion, shape: Shape, layout: Layout, reason: 
         Reason.COPIES: f"{layout.dp * layout.attention_dp} copies that share no experts are replicas of their own",
         Reason.POOL: f"takes {layout.gpus:,} GPUs, the pool has {pool.gpus or 0:,}",
         Reason.NODES: f"{layout.gpus} GPUs do not fill nodes of {node}",
-        Reason.DOMAIN: f"{max(layout.attention_tp, inside)} ranks exchange in every layer, {domain} GPUs reach each "
-        "other without a NIC",
+        Reason.DOMAIN: f"{max(layout.attention_tp, inside)} ranks exchange in every layer, {joined(pool)}",
         Reason.NETWORK: f"{layout.gpus} GPUs leave the node of {node}, and no network between nodes is known",
         Reason.HEADS: f"{shape.heads} query heads over {layout.attention_tp} ranks",
         Reason.KV_HEADS: f"{heads} KV heads over {layout.attention_tp} ranks",

@@ -13,7 +13,7 @@ from clusterwright.physics.training.calibration import SpeedConstants
 from clusterwright.physics.training.recipes import Recipe
 from clusterwright.physics.training.speed import step_time
 from clusterwright.plan.searching.columns import layout_at
-from clusterwright.plan.searching.machines import inner_domain, reported_gib, system
+from clusterwright.plan.searching.machines import joined, reported_gib, system
 from clusterwright.plan.searching.questions import TrainingQuestion
 from clusterwright.plan.searching.reasons import WORDS, Reason
 from clusterwright.plan.searching.shapes import shape_of
@@ -86,7 +86,6 @@ def crossing(question: TrainingQuestion, speed: SpeedConstants, layout: Layout, 
 def _structure(question: TrainingQuestion, layout: Layout, micro: int, reason: Reason) -> str | None:
     pool, shape, recipe = question.pool, shape_of(question.decoder), question.recipe
     heads = " and ".join(str(h) for h in shape.kv_heads)
-    domain = inner_domain(pool)
     return {
         Reason.ENGINE: "groups of attention belong to inference"
         if layout.attention_dp > 1 or layout.dcp > 1
@@ -95,7 +94,7 @@ def _structure(question: TrainingQuestion, layout: Layout, micro: int, reason: R
         else f"{recipe.framework} has no {layout.pp} stages of {layout.vp} under {recipe.sharding}",
         Reason.POOL: f"takes {layout.gpus:,} GPUs, the pool has {pool.gpus or 0:,}",
         Reason.NODES: f"{layout.gpus} GPUs do not fill nodes of {pool.gpus_per_node}",
-        Reason.DOMAIN: f"{max(layout.tp, layout.etp)} tensor ranks, {domain} GPUs reach each other without a NIC",
+        Reason.DOMAIN: f"{max(layout.tp, layout.etp)} tensor ranks, {joined(pool)}",
         Reason.NETWORK: f"{layout.gpus} GPUs leave the node of {pool.gpus_per_node}, and no network is known",
         Reason.HEADS: f"{shape.heads} query heads over {layout.tp} ranks",
         Reason.KV_HEADS: f"{heads} KV heads over {layout.tp} ranks",

@@ -54,3 +54,11 @@ def test_experts_spread_over_a_node_of_bridged_cards() -> None:
 def test_cards_without_pcie_are_taken_in_nodes_of_what_their_links_join() -> None:
     found = find_machine(load_catalogue(), "mi300a")
     assert (found.gpus_per_node, found.domain_gpus) == (4, 4)
+
+
+def test_tensor_ranks_beyond_a_bridge_are_told_what_joins_the_cards() -> None:
+    words = "bridges join 2 GPUs, PCIe the others of a node"
+    served = search_serving(serving(decoder(LLAMA), BRIDGED)).why_not(Layout(tp=8))
+    trained = search_training(training(decoder(LLAMA), BRIDGED, gpus=8)).why_not(Layout(tp=8))
+    assert words in served.text
+    assert words in trained.text
