@@ -54,6 +54,9 @@ def explain_name(
         return Explained(rule, found, tuple(terms))
     if rule is not None or term is not None:
         return Explained(rule, None, (term,) if term else (), found if term else ())
+    same = [figure for figure in found if figure.endswith(f".{name}")]
+    if len(same) > 1:
+        raise InvalidInput(f"several numbers of this plan end in '{name}'; name one: {', '.join(same)}")
     raise InvalidInput(f"nothing is called '{name}'; {_hint(name, found, asked=bool(files))}")
 
 

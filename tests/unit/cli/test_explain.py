@@ -67,3 +67,12 @@ def test_what_is_called_by_no_name_is_answered_with_the_nearest(args: tuple[str,
     result = CliRunner().invoke(app, ["explain", *args])
     assert isinstance(result.exception, InvalidInput)
     assert said in str(result.exception)
+
+
+def test_an_ending_of_several_numbers_asks_for_one_of_them() -> None:
+    result = CliRunner().invoke(app, ["explain", "memory.total", EXAMPLE])
+    assert isinstance(result.exception, InvalidInput)
+    said = str(result.exception)
+    assert "several numbers of this plan end in 'memory.total'" in said
+    assert "workloads.chat.memory.total" in said
+    assert "nothing is called" not in said
