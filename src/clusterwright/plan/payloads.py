@@ -56,10 +56,7 @@ def plan_payload(
     near = _from_cache(links)
     complete = {"source", "network"} <= {link.kind for link in way}
     binding = binding_link(way)
-    startup = sheet.maybe(f"{path}.startup", payload.startup, "s") or sheet.assumed(
-        f"{name}.startup", STARTUP_S, "s", "process and engine start are not stated"
-    )
-    startup = sheet.picked(Kind.TIME, f"{path}.startup", startup, nodes=int(nodes.value))
+    startup = _startup(sheet, path, name, payload, nodes)
     cold = plan_start(sheet, f"{prefix}.cold_start", way, size, count, startup) if complete else None
     cold = sheet.choose(Kind.TIME, f"{prefix}.cold_start", cold, nodes=int(nodes.value))
     goal = target.cold_start if target else None
@@ -87,6 +84,14 @@ def plan_payload(
     )
     _check(sheet, prefix, path, plan)
     return plan
+
+
+def _startup(sheet: Sheet, path: str, name: str, payload: Payload, nodes: Figure) -> Figure:
+    """Seconds of process and engine start: measured, declared or assumed."""
+    stated = sheet.maybe(f"{path}.startup", payload.startup, "s") or sheet.assumed(
+        f"{name}.startup", STARTUP_S, "s", "process and engine start are not stated"
+    )
+    return sheet.picked(Kind.TIME, f"{path}.startup", stated, nodes=int(nodes.value))
 
 
 def _from_cache(links: list[LinkPlan]) -> list[LinkPlan]:

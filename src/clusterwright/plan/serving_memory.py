@@ -103,38 +103,7 @@ def _planned(
 ) -> MemoryPlan:
     pool = sheet.picked(Kind.SIZE, f"{prefix}.kv_pool", budget.pool)
     per_token = _per_token(sheet, prefix, path, serve, model, engine, case, budget.memory.kv_bytes_per_token)
-    each = per_token.value or 1.0
-
-    def room(gib: float, kib: float) -> float:
-        return gib * each / kib if kib else gib
-
-    tokens = sheet.derive(
-        f"{prefix}.kv_tokens",
-        "tokens",
-        f"whole blocks of the pool as {budget.memory.engine} counts them, all groups of a replica together",
-        lambda p, k: budget.tokens(room(p, k)),
-        pool,
-        per_token,
-    )
-    mean_in, mean_out = lengths(sheet, path, serve)
-    concurrency = sheet.derive(
-        f"{prefix}.max_concurrency",
-        "sequences",
-        "sequences of mean input + mean output that the pool holds, each in whole blocks of every kind of layer",
-        lambda p, k, i, o: budget.requests(room(p, k), i + o),
-        pool,
-        per_token,
-        mean_in,
-        mean_out,
-    )
-    context = sheet.derive(
-        f"{prefix}.max_context",
-        "tokens",
-        "longest sequence that one replica's pool holds, up to the model's own limit",
-        lambda p, k: budget.longest(room(p, k)),
-        pool,
-        per_token,
-    )
+    tokens, concurrency, context = _held(sheet, prefix, path, serve, budget, pool, per_token)
     cache = sheet.derive(
         f"{prefix}.cache", "GiB", "the whole pool; the engine takes it at start", lambda p: max(0.0, p), pool
     )
@@ -167,6 +136,45 @@ def _planned(
         budget.memory.flags,
         budget.memory.extra_config,
     )
+
+
+def _held(
+    sheet: Sheet, prefix: str, path: str, serve: Serve, budget: Budget, pool: Figure, per_token: Figure
+) -> tuple[Figure, Figure, Figure]:
+    """(tokens, sequences of mean length, longest sequence) that the pool of one replica holds."""
+    each = per_token.value or 1.0
+
+    def room(gib: float, kib: float) -> float:
+        return gib * each / kib if kib else gib
+
+    tokens = sheet.derive(
+        f"{prefix}.kv_tokens",
+        "tokens",
+        f"whole blocks of the pool as {budget.memory.engine} counts them, all groups of a replica together",
+        lambda p, k: budget.tokens(room(p, k)),
+        pool,
+        per_token,
+    )
+    mean_in, mean_out = lengths(sheet, path, serve)
+    concurrency = sheet.derive(
+        f"{prefix}.max_concurrency",
+        "sequences",
+        "sequences of mean input + mean output that the pool holds, each in whole blocks of every kind of layer",
+        lambda p, k, i, o: budget.requests(room(p, k), i + o),
+        pool,
+        per_token,
+        mean_in,
+        mean_out,
+    )
+    context = sheet.derive(
+        f"{prefix}.max_context",
+        "tokens",
+        "longest sequence that one replica's pool holds, up to the model's own limit",
+        lambda p, k: budget.longest(room(p, k)),
+        pool,
+        per_token,
+    )
+    return tokens, concurrency, context
 
 
 def _to_change(path: str, reason: str) -> str:

@@ -51,17 +51,7 @@ def sglang_budget(asked: Asked) -> Budget:
         asked.reported, runtime, weights, fraction,
     )  # fmt: skip
     has_states = any(k.kind == "state" for k in kept[stage])
-    states = None
-    if has_states:
-        ratio = sheet.constant(
-            "sglang.state_share",
-            constants.state_share,
-            "",
-            "server_args.py of SGLang 0.5, mamba_full_memory_ratio, 2025",
-        )
-        states = sheet.derive(
-            f"{prefix}.states", "GiB", "states : cache = ratio : 1 (SGLang)", lambda p, s: p * s / (1 + s), left, ratio
-        )
+    states = _states(asked, constants.state_share, left) if has_states else None
     pool = sheet.derive(
         f"{prefix}.kv_pool",
         "GiB",
@@ -79,15 +69,7 @@ def sglang_budget(asked: Asked) -> Budget:
         f"{prefix}.request_table", "GiB", "running requests × (longest length + 4) × 4 B",
         lambda n: sglang.request_table_gib(round(n), length), sequences,
     )  # fmt: skip
-    mib = sheet.assumed(
-        "sglang.graph_mib", constants.graph_mib[settings.version >= (0, 5)], "MiB",
-        f"per captured graph and layer; median of {_LOGS}",
-    )  # fmt: skip
-    largest = min(sglang.default_batch(case.gpu.reported_gib, layout.tp)[1], running)
-    graphs = sheet.derive(
-        f"{prefix}.graphs", "GiB", "captured batch sizes × layers × MiB of each (SGLang)",
-        lambda m: float(graphs_gib(case.decoder, layout, captured_sizes(largest), m)), mib,
-    )  # fmt: skip
+    graphs = _graphs(asked, constants.graph_mib[settings.version >= (0, 5)], running)
     per_token = sglang.token_bytes(case, kept[stage])
     whole = replace(settings, state_slots=0) if has_states else settings
 
@@ -104,6 +86,24 @@ def sglang_budget(asked: Asked) -> Budget:
     before = (("runtime", runtime), ("weights", weights), *((("states", states),) if states else ()))
     after = (("request table", table), ("CUDA graphs", graphs), *_drafts(asked, dict(memory.terms), pool))
     return Budget(memory, asked.reported, before, after, pool, tokens, requests, longest, sequences, states)
+
+
+def _states(asked: Asked, share: float, left: Figure) -> Figure:
+    ratio = asked.sheet.constant(
+        "sglang.state_share", share, "", "server_args.py of SGLang 0.5, mamba_full_memory_ratio, 2025"
+    )
+    words = "states : cache = ratio : 1 (SGLang)"
+    return asked.sheet.derive(f"{asked.prefix}.states", "GiB", words, lambda p, s: p * s / (1 + s), left, ratio)
+
+
+def _graphs(asked: Asked, each_mib: float, running: int) -> Figure:
+    case = asked.case
+    mib = asked.sheet.assumed("sglang.graph_mib", each_mib, "MiB", f"per captured graph and layer; median of {_LOGS}")
+    captured = captured_sizes(min(sglang.default_batch(case.gpu.reported_gib, case.layout.tp)[1], running))
+    return asked.sheet.derive(
+        f"{asked.prefix}.graphs", "GiB", "captured batch sizes × layers × MiB of each (SGLang)",
+        lambda m: float(graphs_gib(case.decoder, case.layout, captured, m)), mib,
+    )  # fmt: skip
 
 
 def _drafts(asked: Asked, terms: dict[str, float], pool: Figure) -> tuple[tuple[str, Figure], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from clusterwright.lib.figures import Figure
 from clusterwright.lib.scales import GIB
 from clusterwright.physics.caches_by_layer import kept_on_stages
 from clusterwright.physics.engines import tensorrt_llm as trtllm
@@ -29,27 +30,7 @@ def tensorrt_llm_budget(asked: Asked) -> Budget:
         asked, "max_num_seqs", "tensorrt-llm.max_batch_size", constants.batch, "sequences",
         "TensorRT-LLM's default; the file states no max_num_seqs",
     )  # fmt: skip
-    batched = stated(
-        asked, "max_num_batched_tokens", "tensorrt-llm.max_num_tokens", constants.tokens, "tokens",
-        "TensorRT-LLM's default; the file states no max_num_batched_tokens",
-    )  # fmt: skip
-    copies = sheet.constant(
-        "tensorrt-llm.sampler_copies", constants.sampler_copies, "logits", "PyTorch backend of TensorRT-LLM 1.0, 2025"
-    )
-
-    def peak(s: float, t: float, c: float) -> float:
-        changed = replace(
-            settings,
-            max_num_seqs=round(s),
-            max_num_batched_tokens=round(t),
-            constants=replace(constants, sampler_copies=c),
-        )
-        return trtllm.activation_gib(replace(case, settings=changed))
-
-    activations = sheet.derive(
-        f"{prefix}.activations", "GiB", "larger of a forward pass of the batched tokens and the sampler (TensorRT-LLM)",
-        peak, sequences, batched, copies,
-    )  # fmt: skip
+    activations = _activations(asked, settings, sequences)
     runtime = sheet.assumed(
         f"tensorrt-llm.runtime.{layout.tp}", constants.runtime(layout.tp), "GiB",
         "context, NCCL and workspaces; documentation's example and few public logs, 2025",
@@ -78,13 +59,7 @@ def tensorrt_llm_budget(asked: Asked) -> Budget:
         asked.reported, weights, activations, runtime, fraction,
         band=(1 - memory.band.share, 1 + memory.band.share),
     )  # fmt: skip
-    mib = sheet.assumed(
-        "tensorrt-llm.graph_mib", constants.graph_mib, "MiB", "per captured graph and layer, as in vLLM"
-    )
-    graphs = sheet.derive(
-        f"{prefix}.graphs", "GiB", "captured batch sizes × layers × MiB of each (TensorRT-LLM)",
-        lambda m: float(graphs_gib(case.decoder, layout, captured_sizes(min(round(sequences.value), 128)), m)), mib,
-    )  # fmt: skip
+    graphs = _graphs(asked, settings, round(sequences.value))
 
     def tokens(gib: float) -> float:
         return blocks(stage, gib) * block * layout.attention_dp
@@ -101,3 +76,37 @@ def tensorrt_llm_budget(asked: Asked) -> Budget:
     return Budget(
         memory, asked.reported, before, (("CUDA graphs", graphs),), pool, tokens, requests, longest, sequences
     )
+
+
+def _activations(asked: Asked, settings: trtllm.TrtllmSettings, sequences: Figure) -> Figure:
+    case, constants = asked.case, settings.constants
+    batched = stated(
+        asked, "max_num_batched_tokens", "tensorrt-llm.max_num_tokens", constants.tokens, "tokens",
+        "TensorRT-LLM's default; the file states no max_num_batched_tokens",
+    )  # fmt: skip
+    copies = asked.sheet.constant(
+        "tensorrt-llm.sampler_copies", constants.sampler_copies, "logits", "PyTorch backend of TensorRT-LLM 1.0, 2025"
+    )
+
+    def peak(s: float, t: float, c: float) -> float:
+        changed = replace(
+            settings,
+            max_num_seqs=round(s),
+            max_num_batched_tokens=round(t),
+            constants=replace(constants, sampler_copies=c),
+        )
+        return trtllm.activation_gib(replace(case, settings=changed))
+
+    words = "larger of a forward pass of the batched tokens and the sampler (TensorRT-LLM)"
+    return asked.sheet.derive(f"{asked.prefix}.activations", "GiB", words, peak, sequences, batched, copies)
+
+
+def _graphs(asked: Asked, settings: trtllm.TrtllmSettings, sequences: int) -> Figure:
+    case, captured = asked.case, captured_sizes(min(sequences, 128))
+    mib = asked.sheet.assumed(
+        "tensorrt-llm.graph_mib", settings.constants.graph_mib, "MiB", "per captured graph and layer, as in vLLM"
+    )
+    return asked.sheet.derive(
+        f"{asked.prefix}.graphs", "GiB", "captured batch sizes × layers × MiB of each (TensorRT-LLM)",
+        lambda m: float(graphs_gib(case.decoder, case.layout, captured, m)), mib,
+    )  # fmt: skip

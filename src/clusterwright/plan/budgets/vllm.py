@@ -39,13 +39,7 @@ def vllm_budget(asked: Asked) -> Budget:
     stage = _binding(case)
     weights = gpu_weights(asked, loading_of(case), stage)
     activations = _activations(asked, stage == case.layout.pp - 1, sequences)
-    ranks = case.layout.tp * (2 if case.layout.pp > 1 else 1)
-    non_torch = sheet.assumed(
-        f"vllm.non_torch.{case.gpu.vendor}.{ranks}",
-        settings.constants.non_torch(ranks, case.gpu.vendor, settings.version, v0=settings.is_v0),
-        "GiB",
-        f"CUDA or HIP context's share, NCCL and workspaces at this width; median of {_LOGS}",
-    )
+    non_torch = _outside(asked, settings)
     graphs = _graphs(asked, sequences)
     parts = (
         ("weights", weights), *draft_weights(asked), ("activations", activations), ("outside PyTorch", non_torch)
@@ -135,6 +129,18 @@ def _activations(asked: Asked, samples: bool, sequences: Figure) -> Figure:
         sequences,
         tokens,
         copies,
+    )
+
+
+def _outside(asked: Asked, settings: vllm.VllmSettings) -> Figure:
+    """What a rank holds outside PyTorch."""
+    layout, vendor = asked.case.layout, asked.case.gpu.vendor
+    ranks = layout.tp * (2 if layout.pp > 1 else 1)
+    return asked.sheet.assumed(
+        f"vllm.non_torch.{vendor}.{ranks}",
+        settings.constants.non_torch(ranks, vendor, settings.version, v0=settings.is_v0),
+        "GiB",
+        f"CUDA or HIP context's share, NCCL and workspaces at this width; median of {_LOGS}",
     )
 
 
