@@ -22,14 +22,13 @@ class Change:
     """One change with what it leads to on the same GPUs.
 
     Args:
-        saves_gib: of the fullest GPU; slowdown: step time ÷ that of the job as it is.
+        total_gib: of the fullest GPU; slowdown: step time ÷ that of the job as it is.
     """
 
     text: str
     layout: Layout
     recipe: Recipe
     total_gib: float
-    saves_gib: float
     slowdown: float
     fits: bool
 
@@ -56,7 +55,7 @@ def changes(
         if total >= before:
             continue
         time = step_time(decoder, changed, how, system, speed).step_s
-        found.append(Change(text, changed, how, total, before - total, time / slow, total <= gpu_gib))
+        found.append(Change(text, changed, how, total, time / slow, total <= gpu_gib))
     return tuple(sorted(found, key=lambda c: (not c.fits, c.slowdown if c.fits else c.total_gib, c.text)))
 
 
