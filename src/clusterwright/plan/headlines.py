@@ -72,11 +72,11 @@ def _workload(workload: WorkloadPlan, plan: Plan) -> Iterator[Headline]:
 
 
 def _placement(workload: WorkloadPlan) -> _Rows:
-    layout, chosen = workload.layout, workload.chosen
+    chosen = workload.chosen
     name, counted = workload.name, f"GPUs of {workload.replicas_placed} placed"
     taken = float(sum(len(part.gpus) for part in workload.placement))
     rows: _Rows = [
-        ("layout", None if layout is None else str(layout), ""),
+        ("layout", workload.layout_words or None, ""),
         ("failure domain", None if chosen is None else chosen.failure_domain, ""),
     ]
     if workload.kind == "inference":
@@ -100,13 +100,14 @@ def _memory(memory: MemoryPlan | Unplanned) -> _Rows:
 
 
 def _service(service: ServicePlan) -> _Rows:
-    rows: _Rows = [("rate of a replica", service.replica_rate, "more")]
+    one = "replica" if service.split is None else "decode worker"
+    rows: _Rows = [(f"rate of a {one}", service.replica_rate, "more")]
     carries, survives = service.replicas_for_load, service.replicas_for_failures
     if isinstance(service.replica_rate, Figure) and carries is not None:
-        rows.append(("replicas for the load", _replicas(service, service.replica_rate, carries, "carry it"), "less"))
+        rows.append((f"{one}s for the load", _replicas(service, service.replica_rate, carries, "carry it"), "less"))
         if survives is not None:
             needed = _replicas(service, service.replica_rate, survives, "carry it after the declared losses")
-            rows.append(("replicas with losses", needed, "less"))
+            rows.append((f"{one}s with losses", needed, "less"))
     return [*rows, (f"TTFT {service.ttft_is}", service.ttft, "less"), ("TPOT", service.tpot, "less")]
 
 
@@ -117,7 +118,8 @@ def _replicas(service: ServicePlan, each: Figure, count: int, words: str) -> Fig
     def needed(load: float, rate: float) -> float:
         return _ceiling(load, rate) + more
 
-    return derive(f"{each.name}.{words}", "replicas", f"replicas that {words}", needed, service.rate, each)
+    unit = "replicas" if service.split is None else "workers"
+    return derive(f"{each.name}.{words}", unit, f"{unit} that {words}", needed, service.rate, each)
 
 
 def _ceiling(load: float, rate: float) -> float:

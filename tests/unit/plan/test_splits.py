@@ -10,6 +10,7 @@ from builders.plans import document
 from clusterwright.catalogue.catalogues import Catalogue
 from clusterwright.files.catalogue import load_catalogue
 from clusterwright.judging.expecting import expect_jobs
+from clusterwright.plan.headlines import headlines_of
 from clusterwright.plan.planning import plan_architecture
 from clusterwright.plan.results.refusals import Unplanned
 from clusterwright.report.html.plans import render_plan as render_page
@@ -168,3 +169,17 @@ def test_the_page_of_a_split_shows_both_halves_and_their_curve():
     page = str(render_page(planned()))
     assert "decode workers carries (TP2)" in page
     assert "all prefill and decode workers" in page
+
+
+def test_a_decode_worker_is_not_compared_with_a_whole_replica():
+    whole = (f"{SPLIT}=", "workloads.chat.serve.parallel={tp: 4}")
+
+    def rows(*changes: str) -> dict[str, object]:
+        found = headlines_of(document(TEXT, *changes), shipped(), planned(*changes))
+        return {h.key[1]: h.value for h in found if h.key[0] == "chat"}
+
+    apart, together = rows(), rows(*whole)
+    assert "rate of a decode worker" in set(apart) - set(together)
+    assert "rate of a replica" in set(together) - set(apart)
+    assert apart["decode workers for the load"].unit == "workers"
+    assert apart["layout"] == "prefill TP4, decode TP2"
