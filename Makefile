@@ -1,5 +1,5 @@
 # `make prove` and `make test` do all the set-up themselves; nothing is installed outside .venv except, as root on
-# Debian, Chromium, fio and Slurm, which tests drive (tools/install_real.py).
+# Debian, Chromium, fio, ShellCheck and Slurm, which tests drive (tools/install_real.py).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

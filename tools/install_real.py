@@ -1,7 +1,7 @@
 """Install the real programs that tests drive, where this machine allows it.
 
-As root on Debian: Chromium, fio, and Slurm with munge; their services are not started, tests start what they need.
-Elsewhere nothing is installed; the tests that need a missing program say which.
+As root on Debian: Chromium, fio, ShellCheck, and Slurm with munge; their services are not started, tests start what
+they need. Elsewhere nothing is installed; the tests that need a missing program say which.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ PACKAGES = {
     "chromium": "chromium",
     "fio": "fio",
     "munged": "munge",
+    "shellcheck": "shellcheck",
     "sbatch": "slurm-client",
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
