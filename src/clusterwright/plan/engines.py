@@ -8,18 +8,12 @@ from typing import Final
 
 from clusterwright.lib.spelling import nearest
 from clusterwright.model.workloads import Serve
-from clusterwright.physics.engines import sglang, tensorrt_llm, vllm
+from clusterwright.physics.engines.releases import MODELLED, NEWEST
 from clusterwright.physics.layouts import Layout as EngineLayout
 from clusterwright.plan.gathering import Sheet
 from clusterwright.plan.results.layouts import Layout
 from clusterwright.plan.results.refusals import Unplanned
 
-#: Engines whose memory rules are known, with the version that is planned where the file states none.
-VERSIONS: Final = {
-    "vllm": vllm.VllmSettings().version,
-    "sglang": sglang.SglangSettings().version,
-    "tensorrt-llm": tensorrt_llm.TrtllmSettings().version,
-}
 #: Other spellings.
 _ALIASES: Final = {"trtllm": "tensorrt-llm", "trt-llm": "tensorrt-llm", "tensorrt_llm": "tensorrt-llm"}
 #: Engines that exist and whose rules this version lacks.
@@ -36,7 +30,7 @@ class Engine:
     @property
     def planned(self) -> tuple[int, int]:
         """The version that is planned."""
-        return self.version or VERSIONS[self.name]
+        return self.version or NEWEST[self.name]
 
     def __str__(self) -> str:
         return f"{self.name} {self.version[0]}.{self.version[1]}" if self.version else self.name
@@ -53,12 +47,12 @@ def read_engine(text: str) -> Engine:
 def engine_unknown(sheet: Sheet, prefix: str, path: str, serve: Serve) -> Unplanned | None:
     """Why memory and speed under the declared engine cannot be planned, None where they can."""
     engine = read_engine(serve.engine)
-    if engine.name in VERSIONS:
+    if engine.name in MODELLED:
         return None
-    known = ", ".join(VERSIONS)
+    known = ", ".join(MODELLED)
     if engine.name in _OTHERS:
         return sheet.miss(prefix, f"memory and speed of {engine.name} are not modelled; those of {known} are")
-    near = nearest(engine.name, (*VERSIONS, *_ALIASES, *_OTHERS))
+    near = nearest(engine.name, (*MODELLED, *_ALIASES, *_OTHERS))
     meant = f"did you mean {near}?" if near else f"it models {known} and has heard of {', '.join(_OTHERS)}"
     return sheet.miss(prefix, f"{path}.engine: this version knows no engine '{engine.name}'; {meant}")
 

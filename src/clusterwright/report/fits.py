@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 
+from clusterwright.physics.engines.releases import instead
 from clusterwright.physics.money import HOURS_PER_MONTH
 from clusterwright.plan.fitting.answers import ServingAnswer, by_money
 from clusterwright.plan.fitting.bands import Band
 from clusterwright.plan.fitting.commands import before, command_of
-from clusterwright.plan.fitting.releases import instead
 from clusterwright.plan.fitting.serving import ServingFit
 from clusterwright.plan.fitting.spanning import over_nodes
 from clusterwright.plan.searching.serving import ServingRow

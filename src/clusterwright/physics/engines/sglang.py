@@ -21,6 +21,7 @@ from clusterwright.physics.caches_by_layer import Kept, kept_by, kept_on_stages
 from clusterwright.physics.engines.activations import captured_sizes, graphs_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import sglang_flags
+from clusterwright.physics.engines.releases import NEWEST, Release
 from clusterwright.physics.engines.results import Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
 from clusterwright.physics.engines.settings import Settings, cache_format, declared_note, has_states, layout_refusal
 from clusterwright.physics.layouts import Layout
@@ -77,7 +78,7 @@ class SglangSettings(Settings):
         constants: measured constants and those of its source.
     """
 
-    version: tuple[int, int] = (0, 5)
+    version: Release = NEWEST["sglang"]
     max_total_tokens: int | None = None
     state_slots: int | None = None
     window_share: float | None = None

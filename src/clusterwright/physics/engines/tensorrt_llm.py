@@ -19,6 +19,7 @@ from clusterwright.physics.caches_by_layer import Kept, StateFormats, kept_on_st
 from clusterwright.physics.engines.activations import captured_sizes, forward_gib, graphs_gib, sampler_gib
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.flags import trtllm_flags, trtllm_yaml
+from clusterwright.physics.engines.releases import NEWEST, Release
 from clusterwright.physics.engines.results import Band, ByRanks, EngineMemory, Gpu, bar, by_ranks, whole
 from clusterwright.physics.engines.settings import Settings, cache_format, declared_note, layout_refusal
 from clusterwright.physics.layouts import Layout
@@ -66,7 +67,7 @@ class TrtllmSettings(Settings):
         constants: defaults and measured constants.
     """
 
-    version: tuple[int, int] = (1, 2)
+    version: Release = NEWEST["tensorrt-llm"]
     max_tokens: int | None = None
     states: StateFormats = field(default_factory=lambda: StateFormats(unasked="bf16"))
     constants: TrtllmConstants = field(default_factory=TrtllmConstants)

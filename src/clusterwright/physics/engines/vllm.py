@@ -23,6 +23,7 @@ from clusterwright.physics.engines.activations import captured_sizes, forward_gi
 from clusterwright.physics.engines.advice import Case, ranked_changes
 from clusterwright.physics.engines.blocks import Pool, share_blocks
 from clusterwright.physics.engines.flags import vllm_flags
+from clusterwright.physics.engines.releases import NEWEST, Release
 from clusterwright.physics.engines.results import Band, EngineMemory, Gpu, Measured, bar, known, whole
 from clusterwright.physics.engines.settings import (
     Settings,
@@ -52,7 +53,7 @@ class VllmSettings(Settings):
         constants: measured constants.
     """
 
-    version: tuple[int, int] = (0, 28)
+    version: Release = NEWEST["vllm"]
     v0: bool | None = None
     offline: bool = False
     windows: bool | None = None

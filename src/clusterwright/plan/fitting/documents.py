@@ -9,8 +9,9 @@ from typing import Final
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.lib.quantities import CURRENCIES
+from clusterwright.physics.engines.releases import NEWEST
 from clusterwright.physics.serving.lengths import observed
-from clusterwright.plan.engines import VERSIONS, file_layout
+from clusterwright.plan.engines import file_layout
 from clusterwright.plan.fitting.answers import ServingAnswer
 from clusterwright.plan.fitting.carrying import carried
 from clusterwright.plan.fitting.commands import FORMATS, stored_format
@@ -98,7 +99,7 @@ def _network(machine: Machine, gpus: int, nodes: int) -> Iterator[str]:
 def _serve(answer: ServingAnswer) -> Iterator[str]:
     fit, question = answer.first, answer.first.question
     best, lengths = fit.chosen, question.lengths
-    major, minor = question.version or VERSIONS[question.engine]
+    major, minor = question.version or NEWEST[question.engine]
     assumed = "" if question.version else "  # release assumed"
     yield "    serve:"
     yield f"      engine: {question.engine} {major}.{minor}{assumed}"

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from clusterwright.lib.errors import InvalidInput, Place, Problem
 from clusterwright.lib.spelling import did_you_mean
+from clusterwright.physics.engines.releases import modelled
 from clusterwright.plan.fitting import amounts
 from clusterwright.plan.fitting.amounts import Wrong, shown
 from clusterwright.plan.fitting.prices import Hours
-from clusterwright.plan.fitting.releases import modelled
 from clusterwright.plan.fitting.training_offers import refused
 from clusterwright.plan.fitting.wants import ServingWants, TrainingWants, Wants
 

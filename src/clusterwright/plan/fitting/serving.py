@@ -13,6 +13,7 @@ import numpy as np
 from clusterwright.catalogue.calibrations import closest
 from clusterwright.model.calibrations import Calibration
 from clusterwright.model.decoders import Decoder
+from clusterwright.physics.engines.releases import NEWEST
 from clusterwright.physics.engines.vendors import unserved
 from clusterwright.physics.layouts import Layout
 from clusterwright.physics.serving.constants import Constants
@@ -20,7 +21,6 @@ from clusterwright.plan.fitting.bands import Band, SpeedBasis, speed_basis
 from clusterwright.plan.fitting.carrying import all_parts, all_parts_at_peak, carried
 from clusterwright.plan.fitting.machines import Machine
 from clusterwright.plan.fitting.prices import HourPrice
-from clusterwright.plan.fitting.releases import MODELLED
 from clusterwright.plan.fitting.wants import ServingWants, Wants
 from clusterwright.plan.searching.calibrated import calibrated
 from clusterwright.plan.searching.columns import gpus, layout_at
@@ -77,7 +77,7 @@ class ServingFit:
     def refused(self) -> str:
         """Why the engine does not run on this GPU at all, "" where it does."""
         gpu, asked = self.machine.gpu, self.question
-        release = asked.version or MODELLED[asked.engine][1]
+        release = asked.version or NEWEST[asked.engine]
         return unserved(asked.engine, gpu.vendor, gpu.compute_capability, release)
 
     @property

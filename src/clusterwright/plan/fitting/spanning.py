@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from clusterwright.physics.engines.releases import NEWEST
 from clusterwright.physics.layouts import Layout
-from clusterwright.plan.fitting.releases import MODELLED
 from clusterwright.plan.fitting.serving import ServingFit
 
 #: First vLLM that runs the ranks of one engine on several nodes without Ray.
@@ -33,7 +33,7 @@ def started_over(layout: Layout, node: int, engine: str, version: tuple[int, int
     if nodes == 1:
         return ""
     how = {"vllm": _vllm, "sglang": _sglang, "tensorrt-llm": _trtllm}[engine](
-        layout, node, nodes, version or MODELLED[engine][1]
+        layout, node, nodes, version or NEWEST[engine]
     )
     return f"One replica takes {nodes} nodes: {how}"
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clusterwright.plan.engines import VERSIONS
+from clusterwright.physics.engines.releases import MODELLED, instead, modelled
 from clusterwright.plan.fitting.reading import read_wants
-from clusterwright.plan.fitting.releases import MODELLED, instead, modelled
 
 
 @pytest.mark.parametrize("engine", MODELLED)
@@ -36,7 +35,3 @@ def test_another_one_is_planned_as_the_nearest_and_told(asked: str, planned: tup
 def test_without_a_release_nothing_is_told() -> None:
     own = read_wants({"engine": "vllm"}).serving
     assert (own.version, own.asked_version) == (None, None)
-
-
-def test_the_newest_that_is_modelled_is_planned_where_nobody_says_a_release() -> None:
-    assert {engine: newest for engine, (_, newest) in MODELLED.items()} == VERSIONS

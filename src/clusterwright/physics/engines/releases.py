@@ -16,6 +16,8 @@ MODELLED: Final[dict[str, tuple[Release, Release]]] = {
     "sglang": ((0, 2), (0, 5)),
     "tensorrt-llm": ((0, 5), (1, 2)),
 }
+#: Engine → the release that is planned where nobody says one.
+NEWEST: Final[dict[str, Release]] = {engine: newest for engine, (_, newest) in MODELLED.items()}
 
 
 def modelled(engine: str, asked: Release) -> Release:
